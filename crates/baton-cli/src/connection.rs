@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use baton::{
-    CallId, ConnectError, Fleet, FleetOptions, Name, PushError,
+    ConnectError, Fleet, FleetOptions, Name, PushError,
     admin::{Admin, AdminError},
     settings::document::meant,
     store::{Ear, SqliteStore, StoreError, StoreUrl},
@@ -132,9 +132,9 @@ impl Connection {
         self.is_new.then(|| format!("a new store was made: {}", self.url))
     }
 
-    /// A call that was begun, or why it was not.
-    pub(crate) fn begun(&self, call: Result<CallId, PushError>) -> Result<CallId, Failure> {
-        call.map_err(|error| Failure::of_call(error, &self.url))
+    /// The outcome of a single message, or why it was not stored.
+    pub(crate) fn stored<T>(&self, single: Result<T, PushError>) -> Result<T, Failure> {
+        single.map_err(|error| Failure::of_single(error, &self.url))
     }
 
     /// What an operation gave, or what is told of its failure.

@@ -130,13 +130,13 @@ impl Failure {
         Self::new(error.to_string(), next)
     }
 
-    /// Why a call was not begun.
-    pub(crate) fn of_call(error: PushError, url: &StoreUrl) -> Self {
+    /// Why a single message was not stored.
+    pub(crate) fn of_single(error: PushError, url: &StoreUrl) -> Self {
         match error {
             PushError::Store(error) => Self::of_store(&error, url),
             PushError::Full(_) => Self::new(error.to_string(), "start a node that works for it"),
             PushError::Interrupted(SubmitError { error: store, maybe_stored: true }) => {
-                let unknown = format!("{store}; whether the call was begun is not known");
+                let unknown = format!("{store}; whether the message was stored is not known");
                 let exit = Self::of_store(&store, url).exit;
                 Self::new(unknown, "run it again, with the same --once if it must not run twice").with(exit)
             }

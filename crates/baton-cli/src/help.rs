@@ -32,7 +32,7 @@ const USUAL: [(&str, &[&str]); 6] = [
     ),
     ("node", &["role", "queues", "exec", "exec_once", "concurrency", "retries", "lines", "cron", "until_done"]),
     ("errors", &["queue", "remove", "requeue", "limit", "id", "containing", "group", "json"]),
-    ("push", &["bodies", "file", "queue", "resume", "json"]),
+    ("push", &["bodies", "file", "queue", "once", "resume", "json"]),
     ("subset-sum", &["data", "sum", "mode", "limit", "count_only", "max_estimated_time", "json"]),
     ("bench", &["messages", "rounds", "only", "json"]),
 ];

@@ -20,6 +20,7 @@ use baton::{
 };
 use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Sandbox, until};
+use serde_json::json;
 
 fn lines(count: u64) -> String {
     let mut text = String::new();
@@ -313,5 +314,25 @@ fn a_destruction_during_a_push_is_told() {
             a_destruction_ends_a_push(&sandbox, flags);
             sandbox.run(&["destroy", "--yes"]).expect(0);
         }
+    }
+}
+
+#[test]
+fn a_message_under_an_idempotency_key_exists_once() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        let push =
+            |body: &str, more: &[&str]| sandbox.run(&[&["push", "mail", body, "--once", "order-7"], more].concat());
+        assert_eq!(push("{\"n\":1}", &[]).expect(0).out, "pushed 1 message to mail (id 1)\n");
+        let again = push("{\"n\":1}", &["--json"]).expect(0).json();
+        assert_eq!((&again["pushed"], &again["duplicates"], &again["first_id"]), (&json!(0), &json!(1), &json!(1)));
+        assert_eq!(push("{\"n\":1}", &[]).expect(0).out, "it was pushed before to mail (id 1)\n");
+        let other = push("{\"n\":2}", &[]).expect(1);
+        assert!(other.one_line().contains("order-7"), "{}", other.err);
+        for bodies in [&["1", "2"][..], &["-"], &[]] {
+            let many = sandbox.run(&[&["push", "mail", "--once", "k"], bodies].concat()).expect(2);
+            assert!(many.one_line().contains("--once KEY stands for one message"), "{}", many.err);
+        }
+        assert_eq!(sandbox.count("mail", "ready"), 1);
     }
 }

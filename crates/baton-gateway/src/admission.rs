@@ -110,7 +110,7 @@ impl Validity {
 
     /// Returns when it has ended. Nothing is judged as long as no token changes.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It can be dropped and called again.
     pub(crate) async fn ends(validity: &mut Option<Self>, state: &State) {
         let Some(validity) = validity else { return std::future::pending().await };

@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 /// Computes with a turn, which comes back with what was computed. `compute` is given whether its caller has gone.
 /// Nothing if it panicked.
 ///
-/// # Shutdown safety
+/// # Cancel safety
 /// Dropping it notifies the computation; one that has not begun never begins.
 pub(crate) async fn compute<T: Send + 'static>(
     turn: OwnedSemaphorePermit, compute: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,

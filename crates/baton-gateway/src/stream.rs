@@ -41,7 +41,7 @@ pub(crate) enum Part {
 pub(crate) trait Source: Send + 'static {
     /// The next part.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It can be dropped and called again: no part is lost.
     fn next(&mut self) -> impl Future<Output = Part> + Send;
 

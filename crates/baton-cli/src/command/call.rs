@@ -87,7 +87,7 @@ impl Call {
         &self, connection: &Connection, settings: &Settings, body: &RawValue, begun: &mut Option<CallId>,
     ) -> Result<Exit, Failure> {
         let options = CallOptions { key: self.once.clone(), share: self.share, linger: self.linger };
-        let call = connection.begun(connection.admin.call(&self.queue, body, &options).await)?;
+        let call = connection.stored(connection.admin.call(&self.queue, body, &options).await)?;
         let call = &*begun.insert(call);
         let mut following = Following::new(connection, &self.queue, call, settings.wait.value, None);
         let mut output = Output::new();

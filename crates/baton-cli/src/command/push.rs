@@ -9,6 +9,7 @@ use baton::{
     store::StoreUrl,
 };
 
+use serde_json::value::RawValue;
 use tokio::{
     sync::Notify,
     time::{Instant, timeout},
@@ -38,6 +39,7 @@ use crate::{
 Examples:
   baton push messages 1 '\"two\"' '{\"n\":3}'
   seq 1000000 | baton push messages -
+  baton push mail '{\"order\":7}' --once order-7
   baton push resize --file pictures.ndjson --resume pictures-2031-06")]
 pub(crate) struct Push {
     /// The queue to push to
@@ -53,6 +55,9 @@ pub(crate) struct Push {
     /// one queue, and does not expire
     #[arg(long, value_name = "NAME")]
     resume: Option<Key>,
+    /// Push one body under this idempotency key: the message exists once, however often this runs within --key-lifetime
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["resume", "file"])]
+    once: Option<Key>,
     /// The largest body taken, up to 32MiB
     #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = quantity::body_bytes)]
     max_body: usize,
@@ -66,6 +71,9 @@ pub(crate) struct Push {
 
 impl Push {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
+        if let Some(key) = &self.once {
+            return self.run_once(key, settings).await;
+        }
         let (inputs, url) = (open(self.bodies, &self.file, self.max_body)?, &settings.store.value);
         let connection = Connection::open(settings, Missing::Create, self.max_queue_bytes)?;
         if *url == StoreUrl::Memory {
@@ -108,6 +116,30 @@ impl Push {
         let receipt = receipt.map_err(failed)?;
         Output::print(self.json, &receipt, |output| show_receipt(output, &receipt))
             .map_err(|failure| unseen(&failure, &receipt))
+    }
+}
+
+impl Push {
+    async fn run_once(&self, key: &Key, settings: &Settings) -> Result<Exit, Failure> {
+        let body = match self.bodies.as_slice() {
+            [body] if body != "-" => body.as_encoded_bytes().trim_ascii(),
+            _ => {
+                let next = "give one body as an argument; --resume NAME pushes each line of a long input once";
+                return Err(Failure::usage("--once KEY stands for one message", next));
+            }
+        };
+        BadBody::check(body, self.max_body)
+            .map_err(|why| Failure::new(format!("argument 1 {why}{}", hint(&why)), "nothing was pushed"))?;
+        let body: &RawValue = serde_json::from_slice(body)
+            .map_err(|error| Failure::new(format!("argument 1 is not JSON: {error}"), "nothing was pushed"))?;
+        let connection = Connection::open(settings, Missing::Create, self.max_queue_bytes)?;
+        let receipt = connection.stored(connection.admin.push_once(&self.queue, key, body).await)?;
+        connection.novelty().iter().for_each(|it| remark(it));
+        connection.admin.leave().await;
+        Output::print(self.json, &receipt, |output| match receipt.pushed {
+            0 => output.line(&format!("it was pushed before to {}{}", receipt.queue, ids(&receipt))),
+            _ => show_receipt(output, &receipt),
+        })
     }
 }
 

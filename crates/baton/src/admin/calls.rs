@@ -1,14 +1,14 @@
-//! Calls that somebody waits for: begun within the time to wait, or not at all.
+//! Single messages that a caller waits for, as calls or under a key: stored within the time to wait, or not at all.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Admin, patience::Patience, wording::size};
+use super::{Admin, import::Receipt, patience::Patience, wording::size};
 use crate::{
     CallOptions, PushError,
     backoff::Backoff,
-    message::{CallId, MessageId, Name, Submission},
+    message::{CallId, Key, MessageId, Name, Submission},
     store::{
         Refusal, StoreError, SubmissionVerdict,
         session::{Session, SubmitError},
@@ -25,25 +25,52 @@ impl Admin {
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A call that was sent may be stored when this is dropped; one that still waits for room is not.
     pub async fn call<T: Serialize + ?Sized>(
         &self, queue: &Name, body: &T, options: &CallOptions,
     ) -> Result<CallId, PushError> {
         let submission = self.fleet().call_submission(queue, &serde_json::to_vec(body)?, options)?;
+        match self.hand_in_patiently(&submission).await? {
+            SubmissionVerdict::Begun { first, born } | SubmissionVerdict::Known { first, born } => {
+                Ok(CallId { queue: queue.clone(), id: MessageId(first), born: Some(born) })
+            }
+            _ => Err(no_verdict()),
+        }
+    }
+
+    /// Pushes one message that exists once however often it is pushed under the key, as
+    /// [`Queue::push_once`](crate::Queue::push_once) does, and says whether it was there. It waits as [`Admin::call`] does.
+    ///
+    /// # Errors
+    /// As [`Admin::call`], and [`PushError::Conflict`] if the key stands for another body, or for another queue.
+    pub async fn push_once<T: Serialize + ?Sized>(
+        &self, queue: &Name, key: &Key, body: &T,
+    ) -> Result<Receipt, PushError> {
+        let submission = self.fleet().single_submission(queue, &serde_json::to_vec(body)?, Some(key))?;
+        let (first, pushed) = match self.hand_in_patiently(&submission).await? {
+            SubmissionVerdict::Stored { first } => (first, 1),
+            SubmissionVerdict::Duplicate { first } => (first, 0),
+            _ => return Err(no_verdict()),
+        };
+        let id = Some(MessageId(first));
+        Ok(Receipt { pushed, duplicates: 1 - pushed, first_id: id, last_id: id, queue: queue.clone() })
+    }
+
+    /// Hands a submission in until the store has judged it, for the time to wait at most.
+    async fn hand_in_patiently(&self, submission: &Submission) -> Result<SubmissionVerdict, PushError> {
+        let queue = &submission.queue;
         let (bytes, mut pauses) = (submission.parcel.bytes().len() as u64, Backoff::new(PAUSES.0, PAUSES.1));
         let mut patience = Patience::new(self.wait);
         loop {
             let session = self.session().await?;
-            let in_the_way = match self.hand_in(&session, &submission).await {
+            let in_the_way = match self.hand_in(&session, submission).await {
                 Ok(verdict) => match (verdict, &submission.key) {
-                    (Some(SubmissionVerdict::Begun { first, born } | SubmissionVerdict::Known { first, born }), _) => {
-                        return Ok(CallId { queue: queue.clone(), id: MessageId(first), born: Some(born) });
-                    }
                     (Some(SubmissionVerdict::Full), _) => PushError::Full(queue.clone()),
                     (Some(SubmissionVerdict::KeysFull), _) => return Err(PushError::KeysFull),
                     (Some(SubmissionVerdict::Conflict), Some(key)) => return Err(PushError::Conflict(key.key.clone())),
-                    _ => return Err(StoreError::Damaged("the store gave no verdict on a submission".to_owned()).into()),
+                    (Some(verdict), _) => return Ok(verdict),
+                    (None, _) => return Err(no_verdict()),
                 },
                 // The session was over before the submission was sent, or a key makes a second attempt harmless.
                 Err(SubmitError { error: StoreError::Refused(Refusal::Stale), maybe_stored })
@@ -83,4 +110,8 @@ impl Admin {
             Err(error) => Err(SubmitError { error, maybe_stored: true }),
         }
     }
+}
+
+fn no_verdict() -> PushError {
+    StoreError::Damaged("the store gave no verdict on a submission".to_owned()).into()
 }

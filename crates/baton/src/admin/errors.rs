@@ -121,7 +121,7 @@ impl Admin {
     /// are wanted and several queues have errors; [`AdminError::RemovalRunning`] while another process removes the errors of a
     /// queue; the store's failure.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A page that was taken may stay where it is when this is dropped; it is then handed over again the next time.
     /// Others may removal when the lease of this operation is over.
     pub async fn hand_over(

@@ -98,7 +98,7 @@ impl Watch {
     /// # Errors
     /// The store's failure, at once: the next call looks again, and goes by the last look that succeeded.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A look that is dropped is taken by the next call.
     pub async fn next(&mut self) -> Result<Glance, StoreError> {
         let before = match &self.before {

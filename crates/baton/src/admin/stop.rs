@@ -77,7 +77,7 @@ impl Admin {
     /// # Errors
     /// The store's failure after the time to wait for it; the order may have been given.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// An order that was given stays given; it is only not waited for.
     pub async fn stop(&self, grace: Option<Duration>) -> Result<Stopped, StoreError> {
         let admin = self.apart();

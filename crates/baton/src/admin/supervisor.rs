@@ -206,7 +206,7 @@ impl Crew {
 
     /// Returns when one has left; never if there is none.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// One that has left meanwhile is told of by the next call.
     pub(super) async fn left(&mut self) {
         match self.kept.join_next().await {

@@ -125,7 +125,7 @@ impl Cache {
     /// [`CacheError`] of the computation, which all who waited for it get; [`CacheError::Key`] if the key is too long;
     /// [`CacheError::NoTimers`] in a runtime without timers.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A reader may leave at any time; the computation goes on while others wait for it, and is dropped if nobody does.
     ///
     /// # Panics
@@ -154,7 +154,7 @@ impl Cache {
     /// # Errors
     /// [`CacheError::Key`]; [`CacheError::Store`] if the store has not confirmed it.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Dropping the future does not undo it: it may take effect.
     pub async fn invalidate(&self, key: &CacheKey) -> Result<Generation, CacheError> {
         key.check()?;
@@ -166,7 +166,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::invalidate`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Cache::invalidate`].
     pub async fn invalidate_prefix(&self, prefix: &Prefix) -> Result<Generation, CacheError> {
         prefix.check()?;

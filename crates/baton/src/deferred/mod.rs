@@ -177,7 +177,7 @@ impl<T: Clone, E: Clone> Deferred<T, E> {
     /// # Errors
     /// [`Unready`]: it did not begin.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Whoever leaves before the call has begun leaves its place to others.
     pub async fn call<R, F: Future<Output = R>>(
         &self, bytes: usize, call: impl FnOnce(T) -> F,
@@ -239,7 +239,7 @@ impl<T: Clone, E: Clone> Seat<T, E> {
     /// # Errors
     /// [`Unready`]: it did not begin.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As of [`Deferred::call`].
     pub async fn call<R, F: Future<Output = R>>(&mut self, call: impl FnOnce(T) -> F) -> Result<R, Unready<E>> {
         let (value, place) = self.turn().await?;

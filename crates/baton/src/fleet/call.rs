@@ -78,10 +78,19 @@ impl Fleet {
     pub fn call_submission(
         &self, queue: &Name, body: &[u8], options: &CallOptions,
     ) -> Result<Submission, InvalidMessage> {
+        let key = options.key(queue, body)?;
+        let single = self.single_submission(queue, body, key.as_ref())?;
+        Ok(Submission { call: Some(options.calling()), ..single })
+    }
+
+    /// A message with this JSON as its body, that exists once if it has a key.
+    pub(crate) fn single_submission(
+        &self, queue: &Name, body: &[u8], key: Option<&Key>,
+    ) -> Result<Submission, InvalidMessage> {
         let lives_ms = u64::try_from(self.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
-        let key = options.key(queue, body)?.map(|key| SubmissionKey { key, digest: Digest::of(body), lives_ms });
+        let key = key.map(|key| SubmissionKey { key: key.clone(), digest: Digest::of(body), lives_ms });
         let parcel = Parcel::single(Body::new(body)?);
-        Ok(Submission { queue: queue.clone(), parcel, key, call: Some(options.calling()) })
+        Ok(Submission { queue: queue.clone(), parcel, key, call: None })
     }
 
     /// How a call stands; nothing if there is none of this id, or it ended over an hour ago.

@@ -149,7 +149,7 @@ impl Context {
     /// # Errors
     /// [`EmitError`]. A failed emit is no reason to go on: the next one fails too.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// An event that was begun may be told, and goes before later ones if it is.
     pub async fn emit<D: Serialize + ?Sized>(&self, event: &str, data: &D) -> Result<(), EmitError> {
         self.tell(None, event, data).await
@@ -161,7 +161,7 @@ impl Context {
     /// # Errors
     /// As [`Context::emit`]; [`EmitError::KeysFull`] once the keys of the call have 16 MiB.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Context::emit`].
     pub async fn emit_keyed<D: Serialize + ?Sized>(&self, key: &str, event: &str, data: &D) -> Result<(), EmitError> {
         self.tell(Some(Key::new(key)?), event, data).await

@@ -28,7 +28,7 @@ static IO_THREAD: Mutex<Option<Handle>> = Mutex::new(None);
 /// # Errors
 /// [`StoreError::Unreachable`] if there is no thread to be had, or the work was broken off.
 ///
-/// # Shutdown safety
+/// # Cancel safety
 /// Dropped, it ends the work too.
 pub(super) async fn run<T: Send + 'static>(
     environment: &Environment, work: impl Future<Output = T> + Send + 'static,

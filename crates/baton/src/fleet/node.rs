@@ -244,7 +244,7 @@ impl Node {
     /// [`NodeError`] if the node was put together wrongly, the runtime has no timers or the store refuses the node. A store
     /// that is away is waited for.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A dropped node leaves nothing behind but its session, which others find out after its lease. To have its
     /// claims handed back at once, ask it to stop by `shutdown`.
     pub async fn run(self, shutdown: Shutdown) -> Result<(), NodeError> {

@@ -9,10 +9,7 @@ use serde::de::DeserializeOwned;
 use super::{CallOptions, Fleet};
 use crate::{
     backoff::Backoff,
-    message::{
-        Body, CallId, Digest, InvalidMessage, Key, MessageId, Name, Parcel, ParcelBuilder, Range, Submission,
-        SubmissionKey,
-    },
+    message::{Body, CallId, InvalidMessage, Key, MessageId, Name, ParcelBuilder, Range, Submission},
     store::{ReadResult, Refusal, StoreError, SubmissionVerdict, session::SubmitError},
 };
 
@@ -88,7 +85,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// [`PushError`]; all but [`PushError::Interrupted`] mean that nothing was stored.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push(&self, body: &T) -> Result<MessageId, PushError> {
         self.push_submission(body, None).await
@@ -100,7 +97,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// As [`Queue::push`], and [`PushError::Conflict`] if the key stands for another body, or for another queue.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// A push that was begun may be stored whether or not the future is kept.
     pub async fn push_once(&self, key: &Key, body: &T) -> Result<MessageId, PushError> {
         self.push_submission(body, Some(key)).await
@@ -134,7 +131,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// # Errors
     /// As [`Queue::push_once`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Queue::push`].
     pub async fn call(&self, body: &T, options: &CallOptions) -> Result<CallId, PushError> {
         let queue = self.name.clone()?;
@@ -151,7 +148,7 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
     /// [`PushAllError`] tells which messages are stored all the same. Nothing is pushed after the first that failed,
     /// except for what is on its way then.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// What was begun may be stored whether or not the future is kept.
     pub async fn push_all<B: Borrow<T>>(
         &self, bodies: impl IntoIterator<Item = B>,
@@ -221,11 +218,8 @@ impl<T: serde::Serialize + ?Sized> Queue<T> {
 
     async fn push_submission(&self, body: &T, key: Option<&Key>) -> Result<MessageId, PushError> {
         let queue = self.name.clone()?;
-        let body = serde_json::to_vec(body)?;
-        let parcel = Parcel::single(Body::new(&body)?);
-        let lives_ms = u64::try_from(self.fleet.options.session.key_lifetime.as_millis()).unwrap_or(u64::MAX);
-        let key = key.map(|key| SubmissionKey { key: key.clone(), digest: Digest::of(&body), lives_ms });
-        self.hand_in(Submission { queue, parcel, key, call: None }).await.map(|(first, _)| MessageId(first))
+        let submission = self.fleet.single_submission(&queue, &serde_json::to_vec(body)?, key)?;
+        self.hand_in(submission).await.map(|(first, _)| MessageId(first))
     }
 
     /// Hands a submission in until it is stored; its first id, and of a call its birth.

@@ -124,7 +124,7 @@ impl Pool {
     /// # Errors
     /// [`PoolError`]. The task was begun, except with [`PoolError::Busy`], [`PoolError::Closed`] and [`PoolError::Start`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Dropped, it kills the child that works for it.
     ///
     /// # Panics

@@ -28,7 +28,7 @@ impl Output {
 
     /// The next line with its end, at most `limit` bytes without the end. At the end of the output, the rest without an end.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Bytes that were read are kept.
     pub(super) async fn line(&mut self, limit: usize) -> io::Result<&[u8]> {
         self.buffer.drain(..self.given);

@@ -99,7 +99,7 @@ impl Child {
     /// # Errors
     /// The system's.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It can be waited for again.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         if let Some(handle) = self.handle.as_ref().filter(|_| self.child.id().is_some()) {
@@ -132,7 +132,7 @@ impl Child {
 
     /// Asks its group to end, and kills it after `grace`; waits for its end.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It was asked, and may not have been killed.
     pub(crate) async fn stop(&mut self, grace: Duration) {
         self.signal_group(Signal::TERM);
@@ -143,7 +143,7 @@ impl Child {
 
     /// Kills its group and waits for its end.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It is killed all the same.
     pub async fn kill(&mut self) {
         self.kill_group();

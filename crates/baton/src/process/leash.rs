@@ -41,7 +41,7 @@ impl Leash {
 
     /// Tells the child; one that has just ended hears nothing, and need not.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The child may or may not have heard it.
     pub async fn say(&mut self, word: Word) {
         if let Some(pipe) = &mut self.0 {

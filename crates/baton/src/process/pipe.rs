@@ -46,7 +46,7 @@ impl Pipe {
     /// # Errors
     /// The system's.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// What was read is in the buffer.
     ///
     /// # Panics

@@ -193,7 +193,7 @@ impl Tail {
 
     /// The last line, once the child has ended; empty if it complained of nothing.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It can be asked for again.
     pub(crate) async fn last_line(&mut self) -> String {
         self.heard_out().await;
@@ -202,7 +202,7 @@ impl Tail {
 
     /// What it complained of, once the child has ended: see [`LastLines::told`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// It can be asked for again.
     pub(crate) async fn told(&mut self) -> String {
         self.heard_out().await;

@@ -52,7 +52,7 @@ async fn follow(
 ) -> Result<bool, Failure> {
     let queue = Name::new(SEARCHES).map_err(|error| Failure::usage(error.to_string(), "see `baton --help`"))?;
     let options = CallOptions { linger: Some(LINGER), ..CallOptions::default() };
-    let call = connection.begun(connection.admin.call(&queue, order, &options).await)?;
+    let call = connection.stored(connection.admin.call(&queue, order, &options).await)?;
     let call = &*begun.insert(call);
     let mut following = Following::new(connection, &queue, call, settings.wait.value, Some(ADVICE));
     loop {

@@ -86,7 +86,7 @@ impl Admin {
     /// [`ImportError`], with what is stored by then, what is not, and what is not known. `until` ends the import at the
     /// next good moment when it is cancelled, which is an error too.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// What is under way when this is dropped may be stored. Under a key the same input goes on from there; without one,
     /// shutdown `until` instead and hear what is stored.
     pub async fn import(
@@ -126,7 +126,7 @@ impl Importer {
     /// # Errors
     /// As [`Admin::import`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Admin::import`].
     pub async fn push(
         self, inputs: Inputs, until: &Shutdown, progress: impl FnMut(Progress),

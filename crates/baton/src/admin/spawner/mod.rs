@@ -68,7 +68,7 @@ pub struct Workforce {
 impl Spawner {
     /// Keeps as many workers running as the fleet's load asks for, until asked to stop; returns when all have ended.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Workers are killed if this is dropped.
     pub async fn run(self, admin: &Admin, shutdown: Shutdown) {
         let Self { supervisor, limits, cores, queues, count } = self;

@@ -35,7 +35,7 @@ impl Command {
     /// Reads more of its output; 0 is its end. The end comes when the command has ended and its output is read. Processes
     /// that it left behind may hold the pipe open for ever, so the pipe's own end is not waited for.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
         if !self.has_ended {

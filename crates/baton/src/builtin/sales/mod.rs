@@ -218,7 +218,7 @@ impl Sales {
     /// # Errors
     /// [`SalesError::Missing`], or that the file cannot be used.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The scan ends soon after the future is dropped.
     pub async fn total(&self, item: Option<&str>) -> Result<Total, SalesError> {
         let Ok(permit) = Arc::clone(&self.shared.scans).acquire_owned().await else { return Err(SalesError::Unwanted) };
@@ -237,7 +237,7 @@ impl Sales {
     /// # Errors
     /// [`SalesError`]; nothing was stored then.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// They may be added all the same.
     pub async fn add(&self, sales: Vec<(u64, Sale)>) -> Result<Added, SalesError> {
         self.write(|file, by| file.add(by, sales.into_iter().map(Ok))).await
@@ -249,7 +249,7 @@ impl Sales {
     /// # Errors
     /// [`SalesError`]; nothing was stored then.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// They may be added all the same.
     pub async fn load(&self, table: impl BufRead + Send + 'static) -> Result<Added, SalesError> {
         let aside = self.blocking(|shared| {

@@ -40,7 +40,7 @@ impl Interleaved {
     /// # Errors
     /// [`Refusal`]: it would cost more than is wished.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is begun: the thread ends soon.
     pub async fn start(problem: Problem, options: SearchOptions) -> Result<Self, Refusal> {
         let caller = Arc::new(());
@@ -65,7 +65,7 @@ impl Interleaved {
 
     /// The next matches, as many together as were found together; nothing at the end.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is lost: it goes on from there.
     pub async fn next(&mut self) -> Option<Vec<Vec<i64>>> {
         while !self.over {

@@ -177,7 +177,7 @@ impl InProcess {
     /// # Errors
     /// [`ProcessError`]; the search is over then.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Matches that were being read may be lost: drop it then.
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<i64>>>, ProcessError> {
         if let Some(input) = self.input.as_mut().filter(|_| !self.order.is_empty()) {

@@ -112,7 +112,7 @@ impl Follow {
     /// [`FollowError`]; [`FollowError::Gone`] only for what was wanted first, later ones are [`Followed::Gap`]s. A store
     /// that is away is waited for.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is lost: the next call gives what this one would have.
     pub async fn next(&mut self) -> Result<Followed, FollowError> {
         let position = match self.position {

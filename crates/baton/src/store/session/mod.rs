@@ -270,7 +270,7 @@ impl Session {
     /// # Errors
     /// [`SubmitError`] says whether the submissions may have been stored all the same.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The submissions are handed in whether or not the future is kept.
     pub async fn submit(
         &self, submissions: Vec<Submission>, bookmark: Option<MoveBookmark>,
@@ -283,7 +283,7 @@ impl Session {
     /// # Errors
     /// As of [`Session::submit`]; [`StoreError::NoRoom`] means that nothing was stored, unless it says otherwise.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Submissions that were not sent yet when the future is dropped are not.
     pub async fn submit_if_room(&self, submissions: Vec<Submission>) -> Result<Vec<SubmissionVerdict>, SubmitError> {
         submits::hand_in_if_room(&self.caller, &self.submits, submissions).await
@@ -294,7 +294,7 @@ impl Session {
     /// # Errors
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// What was claimed for a dropped future is handed back; see [`ClaimGuard`].
     pub async fn claim(&self, queue: Name, n: u32, max_bytes: u64) -> Result<ClaimReply, StoreError> {
         claims::claim(self, ClaimSize { queue, n, max_bytes }).await
@@ -306,7 +306,7 @@ impl Session {
     /// # Errors
     /// As [`Session::claim`].
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Session::claim`].
     pub async fn claim_when_ready(
         &self, queue: Name, n: u32, max_bytes: u64, due: Option<Duration>,
@@ -333,7 +333,7 @@ impl Session {
     /// # Errors
     /// [`Refusal::Stale`] when the session is over, or the store's failure if repeating cannot help.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The report is made whether or not the future is kept.
     pub async fn settle(&self, runs: Vec<Run>) -> Result<Reported, StoreError> {
         settles::report(&self.claimer.settles, runs).await
@@ -411,7 +411,7 @@ impl Session {
     /// # Errors
     /// The store's refusal or failure.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The errors are disposed of whether or not the future is kept.
     pub async fn dispose(&self, queue: Name, ids: Vec<MessageId>, disposal: Disposal) -> Result<Disposed, StoreError> {
         disposals::dispose(self, queue, ids, disposal).await
@@ -423,7 +423,7 @@ impl Session {
     /// # Errors
     /// As [`Session::dispose`]; [`Refusal::RemovalBusy`] with `failed` while another session removes failed messages.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// The step is carried out whether or not the future is kept.
     pub async fn purge(&self, queue: Name, upto: Option<u64>, failed: bool) -> Result<Purged, StoreError> {
         disposals::purge(self, queue, upto, failed).await

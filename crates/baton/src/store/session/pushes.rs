@@ -104,7 +104,7 @@ impl<K> Pushes<K> {
 
     /// Waits for what becomes of the oldest batch on its way; nothing if there is none.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is lost: the next call goes on waiting.
     pub async fn fate(&mut self) -> Option<Fate<K>> {
         let answer = self.under_way.next().await?;
@@ -141,7 +141,7 @@ impl<K> Pushes<K> {
 
     /// Waits until nothing is on its way any more and then for a while; sends all that is not stored again.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// None: whoever drops it gives the baton back.
     pub async fn send_again(&mut self, pause: Duration) {
         self.rest(pause).await;
@@ -151,7 +151,7 @@ impl<K> Pushes<K> {
     /// Waits until nothing is on its way any more and then until the queue has room for the first batch that is not stored;
     /// sends all of them again.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// As [`Pushes::send_again`].
     pub(crate) async fn send_again_when_room(&mut self, session: &Session, queue: &Name, pauses: &mut Backoff) {
         self.rest(pauses.pause()).await;

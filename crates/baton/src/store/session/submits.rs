@@ -256,7 +256,7 @@ impl<F: Future> UnderWay<F> {
 
     /// The next answer; nothing if no call is under way.
     ///
-    /// # Shutdown safety
+    /// # Cancel safety
     /// Nothing is lost.
     async fn next(&mut self) -> Option<F::Output> {
         poll_fn(|context| {
