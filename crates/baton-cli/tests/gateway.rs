@@ -389,7 +389,7 @@ fn a_queue_that_the_file_does_not_describe_is_refused_unless_the_file_or_a_flag_
         assert_eq!(up.wait(), Some(0), "{}", sandbox.log());
     }
     let sandbox = Sandbox::new();
-    sandbox.write("baton.toml", &format!("{described}[gateway]\nopen_queue = true\n"));
+    sandbox.write("baton.toml", format!("{described}[gateway]\nopen_queue = true\n"));
     let told = sandbox.run(&["config", "--check"]).expect(2).err;
     assert!(told.contains("unknown key \"open_queue\" of gateway; did you mean open_queues?"), "{told}");
 }
