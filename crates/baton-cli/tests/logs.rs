@@ -1,5 +1,5 @@
 //! The log of nodes: its forms, its levels, failures that are told once, output of children, workers.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on fails")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
 
