@@ -38,7 +38,7 @@ FUZZ_SECONDS ?= 60
 # Flags of bench/run.py: BENCH_ARGS="--quick" for a glance, "--help" for the rest.
 BENCH_ARGS ?=
 # What the library is built with by `make lint`, a set at a time; the first one is empty.
-FEATURE_SETS := "" memory sqlite redis redis-tls jobs cron admin cache settings testing sqlite,jobs,cache \
+FEATURE_SETS := "" memory sqlite redis redis-tls builtin cron admin cache settings testing sqlite,builtin,cache \
 	sqlite,redis,redis-tls,cron,admin,cache,settings,testing
 
 .PHONY: up build errors performance kill soak test golden lint bench fuzz mutants fuzz-http tools

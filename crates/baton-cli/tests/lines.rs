@@ -170,7 +170,7 @@ fn a_pipe_is_read_once(sandbox: &Sandbox) {
 fn two_signals_end_a_node_that_waits_for_a_pipe() {
     let sandbox = Sandbox::new();
     pipe(&sandbox);
-    for command in [&["node"][..], &["up", "--workers", "1"]] {
+    for command in [&["node"][..], &["up", "--no-gateway", "--workers", "1"]] {
         let rest = ["--handler", "noop", "--lines", "pipe", "--rewind"];
         let mut running = sandbox.start(&[command, &rest].concat());
         until("it generates", || sandbox.nodes(Some("generator")) == [running.pid()]);

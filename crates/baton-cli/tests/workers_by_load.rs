@@ -62,7 +62,7 @@ fn a_worker_that_keeps_crashing_is_started_again_after_longer_pauses() {
         });
         let kill = std::process::Command::new("kill").args(["-9", &worker.unwrap().to_string()]).status();
         assert!(kill.unwrap().success());
-        let told = format!("; another one is started in {pause} ");
+        let told = format!("; it is started again in {pause}");
         until("the crash is told of", || sandbox.log().contains(&told));
     }
 }

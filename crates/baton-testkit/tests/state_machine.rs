@@ -17,7 +17,7 @@ fn steps_reach_every_kind_of_answer() {
                Refused(Definition Refused(DefinitionInUse Refused(RemovalBusy Refused(Ended Refused(Full Refused(Gap Refused(Lease \
                Refused(NodesAlive Refused(NotRemover Refused(NotOffered Refused(Offered Refused(OutOfTurn Refused(Spent Refused(Stale \
                Refused(StaleBaton Call(None Call(Some(CallView Cancel(Ended Cancel(Followed Cancel(Marked Cancel(Unknown Emit(Full \
-               Emit(Kept CacheGet(Found CacheGet(Lead CacheGet(Wait CacheGet(Alone CachePut(Kept CachePut(Passed CachePut(Dropped Release(( Invalidate( Forgotten( Events(EventPage Follow(EventPage Unfollow(( Refused(EventsGone Refused(NoCall Refused(NotHeld Remove(( Resign(( Result(None Result(Some(b Rewind(( Settle(Settled Submit(Submitted Take(Taken";
+               Emit(Kept CacheGet(Found CacheGet(Lead CacheGet(Wait CacheGet(Alone CachePut(Kept CachePut(Passed CachePut(Dropped Release(( Invalidate( Invalidations( Events(EventPage Follow(EventPage Unfollow(( Refused(EventsGone Refused(NoCall Refused(NotHeld Remove(( Resign(( Result(None Result(Some(b Rewind(( Settle(Settled Submit(Submitted Take(Taken";
     for kind in all.split_whitespace() {
         assert!(seen.keys().any(|label| label.starts_with(kind)), "no step led to {kind}: {seen:#?}");
     }
