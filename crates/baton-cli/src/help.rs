@@ -136,7 +136,7 @@ mod tests {
         for command in root.get_subcommands_mut().filter(|it| it.get_name() != "help") {
             let is_shown = |it: &&clap::Arg| !it.is_hide_set() && !it.is_hide_short_help_set();
             let shown = command.get_arguments().filter(is_shown).count();
-            assert!(shown <= 13, "{} shows {shown} flags", command.get_name());
+            assert!(shown <= 14, "{} shows {shown} flags", command.get_name());
             let short = command.render_help().to_string();
             let last = format!("`baton {} --help` has all flags and more about each.", command.get_name());
             assert_eq!(short.trim_end().lines().last(), Some(last.as_str()));
