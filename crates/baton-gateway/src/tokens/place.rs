@@ -6,7 +6,7 @@
 //! | the stores | they are |
 //! |---|---|
 //! | the same path without links, or the same file at another path | the same, also after the file was deleted or moved |
-//! | two paths | two stores, as long as a file lies at the path that is known; else perhaps the same, moved |
+//! | two paths | two stores, as long as a file lies at the path that is known; else perhaps the same, moved, if the files have one name |
 //! | the same host, port and database of Redis, whatever the user, the password or the name of the loopback address | the same, also after a flush |
 //! | two databases of Redis, or two ports of one host that speak the same protocol | two stores |
 //! | two hosts of Redis | perhaps the same |
@@ -78,8 +78,9 @@ impl Place {
             if FileId::at(path).is_some_and(|file| there.contains(&file) || known.files.contains(&file)) {
                 return Relation::Same;
             }
-            let has_paths = known.stores.iter().any(|it| matches!(it, Store::Sqlite(_)));
-            return if has_paths && there.is_empty() { Relation::Perhaps } else { Relation::Other };
+            // A file that is moved to another disk gets another inode and mostly keeps its name.
+            let is_namesake = known.stores.iter().any(|it| it.has_file_name_of(path));
+            return if is_namesake && there.is_empty() { Relation::Perhaps } else { Relation::Other };
         }
         let perhaps = known.stores.iter().any(|it| it.is_perhaps(&self.store));
         if perhaps { Relation::Perhaps } else { Relation::Other }
@@ -157,6 +158,10 @@ impl Store {
             }
             _ => false,
         }
+    }
+
+    fn has_file_name_of(&self, path: &str) -> bool {
+        matches!(self, Self::Sqlite(own) if Path::new(own).file_name() == Path::new(path).file_name())
     }
 
     fn file(&self) -> Option<FileId> {
@@ -265,7 +270,10 @@ mod tests {
         fs::rename(path("a.db"), path("moved.db")).unwrap();
         assert_eq!(at("moved.db").relation(&known), Relation::Same);
         assert_eq!(at("a.db").relation(&known), Relation::Same, "a file that was deleted");
-        assert_eq!(at("new.db").relation(&known), Relation::Perhaps, "a move to another disk");
+        assert_eq!(at("sub/a.db").relation(&known), Relation::Perhaps, "a move to another disk");
+        for other in ["new.db", "b.db"] {
+            assert_eq!(at(other).relation(&known), Relation::Other, "a store that has nothing to do with it: {other}");
+        }
         // Another file takes the place: both belong to the same fleet then.
         fs::write(path("a.db"), "later").unwrap();
         known.add(&at("a.db"));

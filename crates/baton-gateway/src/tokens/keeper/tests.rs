@@ -127,12 +127,14 @@ fn tokens_are_of_one_fleet_and_no_other_way_to_its_store_is_open() {
     assert_eq!(keeper(sqlite("moved.db")).judge(Some(&secret)).0, Access::Granted(Right::Operate), "it was moved");
     assert_eq!(keeper(sqlite("a.db")).judge(None).0, Access::Missing, "it was deleted");
     // It may have been moved to another disk; that another one was not is known while it runs.
-    assert_eq!(keeper(sqlite("c.db")).judge(None).0, Access::Missing);
+    fs::create_dir(path("disk")).unwrap();
+    assert_eq!(keeper(sqlite("disk/a.db")).judge(None).0, Access::Missing);
+    assert_eq!(keeper(sqlite("c.db")).judge(None).0, Access::Open, "a store of another name");
     at("redis://h/7", "else").add(&name, Right::Read).unwrap();
     are_open("a change of the file");
     assert_eq!(keeper(at("redis://:secret@g/7", "else")).judge(None).0, Access::Missing, "another name of a server");
-    sqlite("c.db").open().unwrap();
-    assert_eq!(keeper(sqlite("c.db")).judge(None).0, Access::Open);
+    sqlite("disk/a.db").open().unwrap();
+    assert_eq!(keeper(sqlite("disk/a.db")).judge(None).0, Access::Open);
     sqlite("moved.db").revoke(&name).unwrap();
     sqlite("moved.db").open().unwrap();
     assert_eq!(keeper(sqlite("moved.db")).judge(None).0, Access::Open);
