@@ -182,7 +182,7 @@ impl Token {
                     make_store(settings).await?;
                 }
                 let Chosen { file, shown } = place.chosen(settings)?;
-                let told = format!("token {name} is of {shown}: its gateway asks for a token from now on");
+                let told = format!("token {name} is of {shown}: its gateway asks for a token within a second");
                 let exit = add(&file, name, right, json)?;
                 remark(&told);
                 Ok(exit)
