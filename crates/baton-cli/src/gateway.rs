@@ -56,7 +56,8 @@ pub(crate) struct GatewayArguments {
     /// [default: 0]
     #[arg(long, value_name = "TIME", value_parser = quantity::time, help_heading = "Demonstration")]
     demo_init: Option<Duration>,
-    /// A file with tokens that are valid in place of those of this fleet, which `baton token` makes
+    /// A file with tokens that are valid in place of those of this fleet. It must be there: `baton token add NAME --tokens PATH`
+    /// makes it
     #[arg(long, value_name = "PATH")]
     tokens: Option<PathBuf>,
 }
@@ -231,11 +232,19 @@ pub(crate) fn of_tokens(error: &TokenError) -> Failure {
         TokenError::Exposed { path } => {
             format!("run `chmod 600 {}`, and make the tokens anew if others read them", path.display())
         }
+        TokenError::Missing { path } => {
+            let next = format!("make it with `baton token add NAME --tokens {}`", path.display());
+            return Failure::usage(error.to_string(), next);
+        }
+        TokenError::Dangling { .. } => {
+            "put back what it leads to, or remove the link, and the gateway forgets that it needed tokens".to_owned()
+        }
         TokenError::NotRegular { .. } => "remove it, or name another file with --tokens".to_owned(),
         TokenError::Locked { .. } => "let it end, or end it".to_owned(),
         TokenError::Unsynced { .. } => "run `sync`".to_owned(),
         TokenError::Content { .. } => {
-            "mend the file, or name another with --tokens; without it, no token is needed any more".to_owned()
+            "mend the file, or name another with --tokens; without the fleet's own file, no token is needed any more"
+                .to_owned()
         }
         TokenError::Left(_) => "revoke them first, with `baton token revoke NAME`".to_owned(),
         TokenError::Taken(_) => "take another name, or revoke that one first".to_owned(),

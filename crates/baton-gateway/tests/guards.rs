@@ -151,6 +151,7 @@ fn what_other_machines_could_reach_is_not_listened_at_without_a_token() {
         let fleet = Fleet::connect("memory:").unwrap();
         let listen = Listen::At("0.0.0.0:0".parse().unwrap());
         let options = GatewayOptions { listen, tokens: Some(file.clone()), ..Default::default() };
+        file.open().unwrap();
         let refused = Gateway::bind(&fleet, options.clone()).await.err().unwrap();
         assert!(matches!(refused, GatewayError::Open(_)), "{refused}");
         file.add(&Name::new("one").unwrap(), Right::Read).unwrap();

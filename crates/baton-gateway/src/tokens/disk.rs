@@ -70,9 +70,18 @@ pub(super) fn make_folder(disk: &impl Disk, path: &Path) -> io::Result<()> {
 pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, TokenError> {
     match open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()) {
         Ok(file) => regular(path, File::from(file)).map(Some),
-        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(rustix::io::Errno::NOENT) => match dangling(path) {
+            Some(link) => Err(TokenError::Dangling { path: link.to_owned() }),
+            None => Ok(None),
+        },
         Err(error) => Err(failed(path, error.into())),
     }
+}
+
+/// The link that leads nowhere on the way to a file. Its target may be away for a while, so the file is not taken for one
+/// that never was.
+fn dangling(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|it| it.is_symlink() && fs::metadata(it).is_err())
 }
 
 /// How long a change waits for the lock, and how often it tries.

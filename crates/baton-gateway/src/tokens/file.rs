@@ -53,7 +53,8 @@ struct Entry {
 pub(super) struct Stamp(u64, u64, i64, i64, u32);
 
 impl TokenFile {
-    /// The tokens in the file at this path, for every fleet whose gateway goes by it.
+    /// The tokens in the file at this path, for every fleet whose gateway goes by it. The file must be there, and without
+    /// tokens it lets nobody in until [`TokenFile::open`].
     #[must_use]
     pub const fn at(path: PathBuf) -> Self {
         Self { path, place: None }
@@ -89,7 +90,11 @@ impl TokenFile {
     pub(super) fn read_unless(&self, mut is_other: impl FnMut(&Known) -> bool) -> Result<Standing, TokenError> {
         let mut standing = Standing::default();
         let (mut own, mut perhaps) = (Vec::new(), None);
-        for entry in self.content()?.entries {
+        let content = match (self.content()?, &self.place) {
+            (None, None) => return Err(TokenError::Missing { path: self.path.clone() }),
+            (content, _) => content.unwrap_or_default(),
+        };
+        for entry in content.entries {
             match self.relation(&entry) {
                 Relation::Same => own.push(entry),
                 _ if entry.open || entry.of.as_ref().is_some_and(&mut is_other) => {}
@@ -101,14 +106,17 @@ impl TokenFile {
             _ if own.iter().any(|it| !it.open) => Openness::Closed,
             _ if !own.is_empty() => Openness::Opened,
             Some(place) => Openness::Unclear(place),
+            // A file that was named is there to guard; one that says nothing guards against everybody.
+            None if self.place.is_none() => Openness::Closed,
             None => Openness::Open,
         };
         standing.tokens = own.into_iter().flat_map(|it| it.tokens).collect();
         Ok(standing)
     }
 
-    fn content(&self) -> Result<Content, TokenError> {
-        let Some(file) = open_to_read(&self.path)? else { return Ok(Content::default()) };
+    /// What is in the file; nothing if it is not there.
+    fn content(&self) -> Result<Option<Content>, TokenError> {
+        let Some(file) = open_to_read(&self.path)? else { return Ok(None) };
         let metadata = file.metadata().map_err(|error| failed(&self.path, error))?;
         if metadata.mode() & 0o077 != 0 {
             return Err(TokenError::Exposed { path: self.path.clone() });
@@ -118,7 +126,7 @@ impl TokenFile {
             return Err(content("it is too long".to_owned()));
         }
         let text = io::read_to_string(file.take(MAX_BYTES)).map_err(|error| failed(&self.path, error))?;
-        serde_json::from_str(&text).map_err(|error| content(error.to_string()))
+        serde_json::from_str(&text).map(Some).map_err(|error| content(error.to_string()))
     }
 
     fn relation(&self, entry: &Entry) -> Relation {
@@ -193,9 +201,9 @@ impl TokenFile {
         .make()
     }
 
-    /// What the file is at this moment; nothing if it is not there.
+    /// What the file is at this moment, or the link that leads nowhere; nothing if there is neither.
     pub(super) fn stamp(&self) -> Option<Stamp> {
-        let it = fs::metadata(&self.path).ok()?;
+        let it = fs::metadata(&self.path).or_else(|_| fs::symlink_metadata(&self.path)).ok()?;
         Some(Stamp(it.ino(), it.len(), it.mtime(), it.mtime_nsec(), it.mode()))
     }
 
@@ -204,7 +212,7 @@ impl TokenFile {
         make_folder(&System, &self.path).map_err(|error| failed(&self.path, error))?;
         let lock = lock(&self.path)?;
         refuse_link(&self.path)?;
-        let mut content = self.content()?;
+        let mut content = self.content()?.unwrap_or_default();
         let mut entry = self.take(&mut content);
         change(&mut entry)?;
         if entry.open {

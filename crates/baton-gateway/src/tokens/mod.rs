@@ -132,6 +132,18 @@ pub enum TokenError {
         /// Why not.
         error: io::Error,
     },
+    /// A file that was named is not there.
+    #[error("there is no file {} with tokens", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file, or a folder above it, is a link to a place where nothing is.
+    #[error("{} is a symbolic link that leads nowhere", path.display())]
+    Dangling {
+        /// The link.
+        path: PathBuf,
+    },
     /// The file is a link, a pipe or a device.
     #[error("{} is {what}", path.display())]
     NotRegular {

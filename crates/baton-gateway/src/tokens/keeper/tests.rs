@@ -1,6 +1,9 @@
 //! The tokens in force, as files come, change and go.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt as _, symlink},
+};
 
 use baton::Name;
 
@@ -15,6 +18,7 @@ fn later(keeper: &Keeper) {
 fn tokens_come_and_go_and_once_there_was_one_nobody_gets_in_without() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = TokenFile::at(folder.path().join("state/tokens.json"));
+    file.open().unwrap();
     let keeper = Keeper::new(Some(file.clone())).unwrap();
     assert_eq!(keeper.judge(None), (Access::Open, Vec::new()));
     let (reader, writer) = (Name::new("reader").unwrap(), Name::new("writer").unwrap());
@@ -70,6 +74,7 @@ fn told(keeper: &Keeper) -> Vec<String> {
 fn each_change_is_told_and_the_gateway_stays_closed_after_the_last_token_until_it_is_opened() {
     let folder = tempfile::TempDir::new().unwrap();
     let file = TokenFile::at(folder.path().join("tokens.json"));
+    file.open().unwrap();
     let keeper = Keeper::new(Some(file.clone())).unwrap();
     let name = Name::new("ci").unwrap();
     let is_open = || Keeper::new(Some(file.clone())).unwrap().standing().openness.is_open();
@@ -140,4 +145,38 @@ fn tokens_are_of_one_fleet_and_no_other_way_to_its_store_is_open() {
     assert_eq!(keeper(sqlite("moved.db")).judge(None).0, Access::Open);
     assert_eq!(keeper(sqlite("a.db")).judge(None).0, Access::Missing, "only the present one was opened");
     assert_eq!(keeper(TokenFile::at(path("tokens.json"))).judge(None).0, Access::Missing, "the file of all fleets");
+}
+
+#[test]
+fn a_named_file_that_is_not_there_is_refused_and_one_without_an_entry_lets_nobody_in() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = TokenFile::at(folder.path().join("tokens.json"));
+    let start = || Keeper::new(Some(file.clone()));
+    assert!(matches!(start(), Err(TokenError::Missing { .. })));
+    fs::write(file.path(), r#"{"entries":[]}"#).unwrap();
+    fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(start().unwrap().judge(None).0, Access::Missing);
+    file.open().unwrap();
+    let keeper = start().unwrap();
+    assert_eq!(keeper.judge(None).0, Access::Open);
+    fs::remove_file(file.path()).unwrap();
+    assert!(told(&keeper).concat().contains("there is no file"));
+    assert_eq!(keeper.judge(None).0, Access::Missing, "it went while the gateway ran");
+}
+
+#[test]
+fn a_link_that_leads_nowhere_lets_nobody_in_at_the_start_and_later() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let of_fleet = |at| TokenFile::at(at).only(&"memory:".parse().unwrap(), &Name::new("shop").unwrap());
+    let file = of_fleet(path("tokens.json"));
+    let keeper = Keeper::new(Some(file.clone())).unwrap();
+    assert_eq!(keeper.judge(None).0, Access::Open, "the fleet never had a token");
+    symlink(path("away"), file.path()).unwrap();
+    assert!(told(&keeper).concat().contains("tokens.json is a symbolic link that leads nowhere"));
+    assert_eq!(keeper.judge(None).0, Access::Missing);
+    assert!(matches!(Keeper::new(Some(file)), Err(TokenError::Dangling { .. })));
+    symlink(path("away"), path("state")).unwrap();
+    let below = Keeper::new(Some(of_fleet(path("state/tokens.json"))));
+    assert!(matches!(below, Err(TokenError::Dangling { path: link }) if link == path("state")));
 }
