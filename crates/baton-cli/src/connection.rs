@@ -20,6 +20,9 @@ use crate::{
 /// The most fleets that are named in one line.
 const NAMED: usize = 8;
 
+/// How long a command that needs no store asks it for a hint.
+const SOON: Duration = Duration::from_secs(3);
+
 /// What to do about a store that is missing. A server that is down is waited for in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
@@ -104,9 +107,41 @@ impl Connection {
         if connection.given(connection.admin.exists().await)? {
             return Ok(connection);
         }
+        let failure = connection.no_fleet(settings, "").await;
+        if json {
+            let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
+            Output::print(true, &NoFleet { exists: false, fleet, store }, |_| Ok(()))?;
+        }
+        Err(failure)
+    }
+
+    /// That the store has nothing of the fleet in force yet; nothing if it has, or if it does not say so soon.
+    pub(crate) async fn missing_fleet(settings: &Settings) -> Option<Failure> {
+        if matches!(&settings.store.value, StoreUrl::Memory) {
+            return None;
+        }
+        let connection = match Self::open(settings, Missing::Refuse, None) {
+            // A store that is away is not waited for.
+            Ok(it) => Self { admin: it.admin.wait(Duration::ZERO), ..it },
+            Err(failure) => {
+                let is_missing = matches!(&settings.store.value, StoreUrl::Sqlite(path) if !path.exists());
+                return is_missing.then_some(failure);
+            }
+        };
+        let asked = async {
+            let exists = connection.admin.exists().await.unwrap_or(true);
+            let failure = if exists { None } else { Some(connection.no_fleet(settings, " yet").await) };
+            connection.admin.leave().await;
+            failure
+        };
+        tokio::time::timeout(SOON, asked).await.ok().flatten()
+    }
+
+    /// That a fleet is not in the store, with those that are and the one that was probably meant.
+    async fn no_fleet(&self, settings: &Settings, end: &str) -> Failure {
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         // That the fleet is not there is certain; which ones are is a hint.
-        let known = connection.admin.fleets().await.ok().flatten().unwrap_or_default();
+        let known = self.admin.fleets().await.ok().flatten().unwrap_or_default();
         let shown: Vec<&str> = known.iter().take(NAMED).map(Name::as_str).collect();
         let more = if known.len() > NAMED { format!(" and {} more", known.len() - NAMED) } else { String::new() };
         let there = if shown.is_empty() { String::new() } else { format!(" (there are: {}{more})", shown.join(", ")) };
@@ -114,11 +149,7 @@ impl Connection {
             || "start a node, or name another with --fleet or --store (`baton config` shows those in use)".to_owned(),
             |near| format!("did you mean --fleet {near}?"),
         );
-        let failure = Failure::new(format!("there is no fleet {fleet} in {store}{there}"), next);
-        if json {
-            Output::print(true, &NoFleet { exists: false, fleet, store }, |_| Ok(()))?;
-        }
-        Err(failure)
+        Failure::new(format!("there is no fleet {fleet} in {store}{end}{there}"), next)
     }
 
     /// Whether there was no store yet.

@@ -83,6 +83,28 @@ fn a_named_file_that_is_not_there_starts_no_gateway_and_a_link_that_leads_nowher
 }
 
 #[test]
+fn a_fleet_that_is_not_there_yet_is_said_when_its_gateway_is_closed_or_opened() {
+    let sandbox = Sandbox::new();
+    let said = sandbox.run(&["token", "open"]).expect(5);
+    assert!(said.one_line().contains("no store at"), "{}", said.err);
+    let said = sandbox.run(&["token", "add", "ci"]).expect(0).err;
+    assert!(said.contains("a new store was made: ") && said.contains("asks for a token within a second"), "{said}");
+    sandbox.run(&["push", "q", "1"]).expect(0);
+    let absent = "there is no fleet batn in ";
+    let hint = " yet (there are: baton); did you mean --fleet baton?";
+    let said = sandbox.run(&["token", "open", "--fleet", "batn"]).expect(1);
+    assert!(said.one_line().contains(absent) && said.one_line().contains(hint), "{}", said.err);
+    let ran = sandbox.run(&["token", "add", "ci", "--fleet", "batn"]).expect(0);
+    assert!(ran.err.contains(absent) && ran.err.contains(hint) && ran.out.starts_with("baton_"), "{}", ran.err);
+    sandbox.run(&["token", "revoke", "ci", "--fleet", "batn"]).expect(0);
+    // It has an entry, which may be of a store that lost its data.
+    let said = sandbox.run(&["token", "open", "--fleet", "batn"]).expect(0).err;
+    assert!(said.contains(absent), "{said}");
+    let said = sandbox.run(&["token", "add", "more"]).expect(0).err;
+    assert!(!said.contains("there is no fleet"), "{said}");
+}
+
+#[test]
 fn a_process_that_has_stopped_with_the_lock_does_not_hold_up_others_without_end() {
     let sandbox = Sandbox::new();
     sandbox.write("tokens.json.lock", "");

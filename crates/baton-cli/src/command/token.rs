@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use baton::{Name, store::StoreUrl};
-use baton_gateway::tokens::{Right, Standing, TokenError, TokenFile};
+use baton_gateway::tokens::{Openness, Right, Standing, TokenError, TokenFile};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -50,8 +50,8 @@ enum Deed {
 
 /// Make a token and print it: it is not shown again
 ///
-/// From now on the gateway refuses callers without a token. If the fleet's store is an SQLite file that is missing, it is
-/// made.
+/// Within a second the gateway refuses callers without a token. A fleet that the store does not have yet gets its token, and
+/// is said to be new. If the fleet's store is an SQLite file that is missing, it is made.
 #[derive(Debug, clap::Args)]
 struct Add {
     /// The token's name, by which it is listed and revoked
@@ -96,7 +96,7 @@ struct Revoke {
 ///
 /// Every user and every program of this machine may then push, call, cancel and read messages. Other machines still cannot
 /// reach the gateway: any other address than 127.0.0.1 needs a token. The next `baton token add` closes it. It is refused
-/// while there are tokens.
+/// while there are tokens, and for a fleet that neither the store nor the file of tokens has.
 #[derive(Debug, clap::Args)]
 struct Open {
     #[command(flatten)]
@@ -178,8 +178,10 @@ impl Token {
                     WhichRight::Read => Right::Read,
                     WhichRight::Operate => Right::Operate,
                 };
-                if place.tokens.is_none() {
-                    make_store(settings).await?;
+                if place.tokens.is_none()
+                    && let Some(new) = make_store(settings).await?
+                {
+                    remark(&new);
                 }
                 let Chosen { file, shown } = place.chosen(settings)?;
                 let told = format!("token {name} is of {shown}: its gateway asks for a token within a second");
@@ -218,7 +220,15 @@ impl Token {
                     .map_err(|failure| failure.of(&done))
             }
             Deed::Open(Open { place, json }) => {
+                let is_of_fleet = place.tokens.is_none();
                 let Chosen { file, shown } = place.chosen(settings)?;
+                if is_of_fleet && let Some(missing) = Connection::missing_fleet(settings).await {
+                    // A fleet without an entry is open as it is. One with an entry may have lost its store.
+                    if file.read().map_err(|error| of_tokens(&error))?.openness == Openness::Open {
+                        return Err(missing);
+                    }
+                    remark(&missing.to_string());
+                }
                 file.open().map_err(|error| of_tokens(&error))?;
                 let line = format!(
                     "{shown}: the gateway is open: every user and program of this machine may push, call, cancel and read \
@@ -231,16 +241,18 @@ impl Token {
     }
 }
 
-/// Makes the store if it is a file that is missing, so that tokens are of a file that can be told from others.
-async fn make_store(settings: &Settings) -> Result<(), Failure> {
+/// Makes the store if it is a file that is missing, so that tokens are of a file that can be told from others. Returns that
+/// the store or the fleet is new: its name may have a slip in it.
+async fn make_store(settings: &Settings) -> Result<Option<String>, Failure> {
     match &settings.store.value {
         StoreUrl::Sqlite(path) if !path.exists() => {
             let connection = Connection::open(settings, Missing::Create, None)?;
             connection.given(connection.admin.survey().await)?;
+            let novelty = connection.novelty();
             connection.admin.leave().await;
-            Ok(())
+            Ok(novelty)
         }
-        _ => Ok(()),
+        _ => Ok(Connection::missing_fleet(settings).await.map(|it| it.to_string())),
     }
 }
 
