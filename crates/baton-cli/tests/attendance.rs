@@ -12,26 +12,46 @@ fn a_push_to_a_queue_that_nobody_knows_or_works_for_says_so_and_which_was_perhap
     let sandbox = Sandbox::new();
     let push = |queue: &str| sandbox.run(&["push", queue, "1"]).expect(0).err;
     assert!(push("fetch").contains("a new store was made"));
-    assert_eq!(push("fetch"), "");
+    let store = format!("sqlite:{}", sandbox.path().display());
+    assert_eq!(push("fetch"), format!("baton: no node works for queue fetch in {store}\n"));
+    let keyed = sandbox.run(&["push", "fetch", "1", "--once", "a"]).expect(0).err;
+    assert_eq!(keyed, format!("baton: no node works for queue fetch in {store}\n"));
+    assert_eq!(sandbox.run(&["push", "fetch", "1", "--json"]).expect(0).err, "");
     let new = |queue: &str| format!("baton: queue {queue} is new in sqlite:{}, and no", sandbox.path().display());
+    // One whose messages only wait may be a slip itself.
+    assert_eq!(push("fetzh"), format!("{} node works for it\n", new("fetzh")));
+    sandbox.run(&["node", "-q", "--queue", "fetch", "--handler", "noop", "--until-done"]).expect(0);
     assert_eq!(push("fetsh"), format!("{} node works for it; did you mean fetch?\n", new("fetsh")));
+    assert_eq!(push("fetsh"), format!("baton: no node works for queue fetsh in {store}; did you mean fetch?\n"));
     assert_eq!(push("invoices"), format!("{} node works for it\n", new("invoices")));
     let _node = sandbox.start(&["node", "--queue", "worked", "--handler", "noop"]);
     until("it has joined", || sandbox.nodes(None).len() == 1);
     assert_eq!(push("worked"), "");
-    assert_eq!(sandbox.pushed(), 5);
+    assert_eq!(sandbox.pushed(), 9);
 }
 
 #[test]
-fn a_queue_that_is_like_one_of_the_file_is_told_at_the_first_use_of_a_store_and_later() {
+fn a_queue_that_the_file_does_not_describe_is_refused_unless_it_is_known_or_to_be_made() {
     let sandbox = Sandbox::new();
     sandbox.write("baton.toml", "[queues.mail]\nhandler = \"none\"\n[queues.mails]\nhandler = \"none\"\n");
-    let push = |store: &str, queue: &str| sandbox.run(&["push", queue, "1", "--store", store]).expect(0).err;
+    let run = |args: &[&str]| sandbox.run(args);
+    let push = |store: &str, queue: &str| run(&["push", queue, "1", "--store", store]).expect(0).err;
     let (made, new) = ("baton: a new store was made: sqlite:", "baton: queue mial is new in sqlite:");
+    let refused = "baton: there is no queue mial in sqlite:a.db, and the fleet's file does not describe it; did you mean \
+                   mail? --create makes it";
+    for command in [&["push"][..], &["push", "--once", "a"], &["call"]] {
+        let ran = run(&[command, &["mial", "1", "--store", "sqlite:a.db"]].concat()).expect(1);
+        assert_eq!(ran.one_line(), refused);
+    }
+    assert!(!sandbox.dir.path().join("a.db").exists(), "nothing was made");
     let like = "and no node works for it; did you mean mail?";
-    assert_eq!(push("sqlite:a.db", "mial"), format!("{made}a.db\n{new}a.db, {like}\n"));
+    let created = run(&["push", "mial", "1", "--create", "--store", "sqlite:a.db"]).expect(0).err;
+    assert_eq!(created, format!("{made}a.db\n{new}a.db, {like}\n"));
+    // Now it is stored.
+    let unworked = "baton: no node works for queue mial in sqlite:a.db; did you mean mail?\n";
+    assert_eq!(push("sqlite:a.db", "mial"), unworked);
     assert_eq!(push("sqlite:b.db", "mail"), format!("{made}b.db\n"));
-    assert_eq!(push("sqlite:b.db", "mial"), format!("{new}b.db, {like}\n"));
+    run(&["push", "mial", "1", "--store", "sqlite:b.db"]).expect(1);
     // A name that the file has is right, whatever else is like it.
     assert_eq!(push("sqlite:b.db", "mails"), "baton: queue mails is new in sqlite:b.db, and no node works for it\n");
     // One with a mistake in it is for who runs it.
@@ -43,6 +63,7 @@ fn a_queue_that_is_like_one_of_the_file_is_told_at_the_first_use_of_a_store_and_
 fn a_call_to_a_queue_that_nobody_works_for_says_so_and_ctrl_c_cancels_it_for_good() {
     let sandbox = Sandbox::new();
     sandbox.run(&["push", "fetch", "1"]).expect(0);
+    sandbox.run(&["node", "-q", "--queue", "fetch", "--handler", "noop", "--until-done"]).expect(0);
     let mut call = sandbox.start(&["call", "fetsh", "1"]);
     until("it is said", || sandbox.log().contains("baton: no node works for queue fetsh; did you mean fetch?\n"));
     call.signal("-INT");

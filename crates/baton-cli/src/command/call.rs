@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     arguments::queue_before_bodies,
+    attendance,
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     following::Following,
@@ -51,6 +52,9 @@ pub(crate) struct Call {
     /// Let the call go on after Ctrl-C
     #[arg(long)]
     stay: bool,
+    /// Call the queue even if a baton.toml describes others and nothing knows this one
+    #[arg(long)]
+    create: bool,
     /// Print only the result, or nothing if there is none
     #[arg(long)]
     result: bool,
@@ -69,6 +73,9 @@ impl Call {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let body = self.body()?;
         let connection = Connection::open(settings, Missing::Create, None)?;
+        if !self.create {
+            attendance::check(&self.queue, &connection, settings).await?;
+        }
         let (interrupted, mut call) = (interrupt::listen(interrupt::LAST_WORDS)?, None);
         let followed = interrupt::unless(&interrupted, self.follow(&connection, settings, &body, &mut call)).await;
         let exit = match followed {

@@ -1,6 +1,6 @@
 //! `baton errors`: lists failed messages; removes or requeues them if so asked.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use baton::{
     MessageId, Name,
@@ -9,6 +9,7 @@ use baton::{
 };
 
 use crate::{
+    attendance::Attendance,
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
@@ -96,10 +97,11 @@ impl Errors {
             _ => None,
         };
         let follow = if self.follow { Some(interrupt::listen(interrupt::LAST_WORDS)?) } else { None };
-        let (mut output, mut failure) = (Output::new(), None);
+        let (mut output, mut failure, mut queues) = (Output::new(), None, BTreeSet::new());
         let print = |page: &[FailedMessage]| {
             // Only what the reader has taken may be removed.
             let written = page.iter().try_for_each(|error| write(&mut output, error, self.json));
+            queues.extend(page.iter().map(|it| it.queue.clone()));
             failure = written.and_then(|()| output.flush()).err();
             if failure.is_some() || output.is_closed() { Taken::Gone } else { Taken::Yes }
         };
@@ -138,8 +140,22 @@ impl Errors {
                 "{bodiless} message{s} cannot be requeued: the body is missing; --remove removes what it prints"
             ));
         }
+        if disposal == Some(Disposal::Requeue) && count > 0 && !self.json {
+            say_unworked(&connection, settings, &queues).await;
+        }
         Ok(Exit::Ok)
     }
+}
+
+/// Says of each queue that no node works for what was put back into it, if that is so.
+async fn say_unworked(connection: &Connection, settings: &Settings, queues: &BTreeSet<Name>) {
+    // It is a remark: a store that does not answer now has requeued them all the same.
+    let Ok(overview) = connection.admin.clone().wait(Duration::ZERO).overview().await else { return };
+    // A queue in which messages failed has its right name.
+    let said = queues.iter().filter_map(|it| {
+        Attendance::beside(it, &overview, std::slice::from_ref(it)).unworked(it, &settings.store.value)
+    });
+    said.for_each(|it| remark(&it));
 }
 
 /// Tells what became of them, beside what was printed.

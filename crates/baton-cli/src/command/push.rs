@@ -4,7 +4,7 @@ use std::{ffi::OsString, io, path::PathBuf, sync::Arc, time::Duration};
 
 use baton::{
     Key, Name,
-    admin::{Account, BadBody, Import, ImportCause, ImportError, Inputs, Note, NoteEar, Overview, Receipt},
+    admin::{Account, Admin, BadBody, Import, ImportCause, ImportError, Inputs, Note, NoteEar, Overview, Receipt},
     settings::quantity,
     store::StoreUrl,
 };
@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::{
     arguments::queue_before_bodies,
-    attendance::{self, Attendance},
+    attendance::{self, Attendance, NOTHING_YET},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt,
@@ -64,6 +64,9 @@ pub(crate) struct Push {
     /// Wait while the queue holds more than this [default: 4GiB]
     #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
     max_queue_bytes: Option<u64>,
+    /// Push to the queue even if a baton.toml describes others and nothing knows this one
+    #[arg(long)]
+    create: bool,
     /// Print one JSON object: {"pushed","duplicates","first_id","last_id","queue"}
     #[arg(long)]
     json: bool,
@@ -76,6 +79,9 @@ impl Push {
         }
         let (inputs, url) = (open(self.bodies, &self.file, self.max_body)?, &settings.store.value);
         let connection = Connection::open(settings, Missing::Create, self.max_queue_bytes)?;
+        if !self.create {
+            attendance::check(&self.queue, &connection, settings).await?;
+        }
         if *url == StoreUrl::Memory {
             remark("a store in memory ends with this command; name another with --store to keep the messages");
         }
@@ -87,10 +93,7 @@ impl Push {
         // its time to wait has begun.
         let (looking, wait) = (connection.admin.clone().wait(Duration::ZERO), settings.wait.value);
         let (is_new, began) = (connection.is_new(), Instant::now());
-        let overview = match is_new {
-            true => Some(NOTHING_YET),
-            false => timeout((wait / 2).max(SHORTEST_LOOK), looking.overview()).await.ok().and_then(Result::ok),
-        };
+        let overview = look(&connection, &looking, wait).await;
         let spent = if overview.is_none() { began.elapsed() } else { Duration::ZERO };
         let waits = Arc::new(Notify::new());
         let admin = connection.admin.clone().wait(wait.saturating_sub(spent)).reporting_to(hear(&waits));
@@ -99,7 +102,7 @@ impl Push {
         let attendance = overview.map(|it| Attendance::beside(&queue, &it, &attendance::described(settings)));
         // Of a store that is new itself, only a name that is like another one is worth a word.
         let attendance = attendance.filter(|it| !is_new || it.is_doubtful());
-        let novel = attendance.and_then(|it| it.novelty(&queue, url));
+        let novel = attendance.and_then(|it| remark_on(&it, &queue, url, self.json));
         let show = |it: baton::admin::Progress| progress.show(it.bytes, it.messages);
         let interrupted = interrupt::listen(interrupt::LAST_WORDS)?;
         let pushing = importer.push(inputs, &interrupted, show);
@@ -133,14 +136,34 @@ impl Push {
         let body: &RawValue = serde_json::from_slice(body)
             .map_err(|error| Failure::new(format!("argument 1 is not JSON: {error}"), "nothing was pushed"))?;
         let connection = Connection::open(settings, Missing::Create, self.max_queue_bytes)?;
+        if !self.create {
+            attendance::check(&self.queue, &connection, settings).await?;
+        }
+        let looking = connection.admin.clone().wait(Duration::ZERO);
+        let overview = look(&connection, &looking, settings.wait.value).await.filter(|_| !connection.is_new());
         let receipt = connection.stored(connection.admin.push_once(&self.queue, key, body).await)?;
-        connection.novelty().iter().for_each(|it| remark(it));
+        let attendance = overview.map(|it| Attendance::beside(&self.queue, &it, &attendance::described(settings)));
+        let said = attendance.and_then(|it| remark_on(&it, &self.queue, &settings.store.value, self.json));
+        connection.novelty().iter().chain(&said).for_each(|it| remark(it));
         connection.admin.leave().await;
         Output::print(self.json, &receipt, |output| match receipt.pushed {
             0 => output.line(&format!("it was pushed before to {}{}", receipt.queue, ids(&receipt))),
             _ => show_receipt(output, &receipt),
         })
     }
+}
+
+/// The fleet before a push; nothing if the store does not answer soon.
+async fn look(connection: &Connection, looking: &Admin, wait: Duration) -> Option<Overview> {
+    match connection.is_new() {
+        true => Some(NOTHING_YET),
+        false => timeout((wait / 2).max(SHORTEST_LOOK), looking.overview()).await.ok().and_then(Result::ok),
+    }
+}
+
+/// What a person is to know of the queue pushed to; a program that reads JSON knows which queues are worked for.
+fn remark_on(attendance: &Attendance, queue: &Name, store: &StoreUrl, json: bool) -> Option<String> {
+    attendance.novelty(queue, store).or_else(|| attendance.unworked(queue, store).filter(|_| !json))
 }
 
 /// Passes notes on, and notifies of the first wait.
@@ -172,9 +195,6 @@ const UNHEARD: Duration = Duration::from_secs(1);
 
 /// The shortest time that the look before the push may take.
 const SHORTEST_LOOK: Duration = Duration::from_millis(300);
-
-/// A store in which nothing is.
-const NOTHING_YET: Overview = Overview { nodes: Vec::new(), sources: Vec::new(), queues: Vec::new() };
 
 /// Opens everything and checks the arguments, before anything is sent.
 fn open(bodies: Vec<OsString>, files: &[PathBuf], max_body: usize) -> Result<Inputs, Failure> {

@@ -72,7 +72,7 @@ impl Sandbox {
         Self { url: Some(server.url()), ..Self::new() }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.url.clone().unwrap_or_else(|| format!("sqlite:{}", self.path().display()))
     }
 
