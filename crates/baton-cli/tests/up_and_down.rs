@@ -45,7 +45,8 @@ fn kill_ends_up_and_its_workers() {
     assert!(sandbox.nodes(None).is_empty());
     let books = sandbox.run(&["audit", "--deep", "--json"]).expect(0).json();
     assert_eq!(books["in_flight"], 0);
-    assert_eq!(sandbox.run(&["stop"]).expect(0).out, "no node is running\n");
+    let none = format!("no node of fleet baton is running in {}\n", sandbox.url());
+    assert_eq!(sandbox.run(&["stop"]).expect(0).out, none);
 }
 
 #[test]
@@ -145,14 +146,19 @@ fn a_dead_node_alone_is_no_node_that_was_stopped() {
     until("it has joined", || sandbox.nodes(None).len() == 1);
     node.kill();
     let killed = sandbox.run(&["stop", "--now"]).expect(0);
-    assert!(killed.out.starts_with("no node is running; 1 had died before: "), "{}", killed.out);
+    assert!(
+        killed.out.starts_with("no node of fleet baton is running in ") && killed.out.contains("; 1 had died before: "),
+        "{}",
+        killed.out
+    );
     assert!(
         killed.out.ends_with(&format!("/{}\n", node.pid())) && killed.err.is_empty(),
         "{}{}",
         killed.out,
         killed.err
     );
-    assert_eq!(sandbox.run(&["stop"]).expect(0).out, "no node is running\n");
+    let none = format!("no node of fleet baton is running in {}\n", sandbox.url());
+    assert_eq!(sandbox.run(&["stop"]).expect(0).out, none);
 }
 
 #[test]
@@ -215,6 +221,7 @@ fn a_person_at_a_terminal_is_asked_before_a_node_of_another_folder_is_stopped() 
     until("it has joined", || sandbox.nodes(None).len() == 1);
     let refused = on_a_terminal("n", &["stop"]).expect(1);
     assert!(refused.out.contains("It does not work in this folder. Stop it? [y/N] "), "{}", refused.out);
+    assert!(refused.out.contains("would stop 1 node of fleet") && !refused.out.contains("stopping"), "{}", refused.out);
     assert!(refused.out.contains("not confirmed: no node was stopped"), "{}", refused.out);
     assert_eq!(sandbox.nodes(None), [node.pid()]);
     let stopped = on_a_terminal("y", &["stop"]).expect(0);

@@ -32,11 +32,11 @@ impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Failure> {
         let connection = Connection::to_fleet(settings, self.json).await?;
         let overview = connection.given(connection.admin.overview().await)?;
-        Output::print(self.json, &overview, |output| show(&overview, output))
+        Output::print(self.json, &overview, |output| show(settings, &overview, output))
     }
 }
 
-fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
+fn show(settings: &Settings, overview: &Overview, output: &mut Output) -> Result<(), Failure> {
     let node = |it: &NodeState| {
         let queues: Vec<&str> = it.queues.iter().map(|queue| queue.as_str()).collect();
         vec![
@@ -49,13 +49,14 @@ fn show(overview: &Overview, output: &mut Output) -> Result<(), Failure> {
     };
     let queue = |it: &QueueState| {
         let numbers = [it.ready, it.delayed, it.in_flight, it.done, it.failed].map(|number| number.to_string());
-        let remarks = [(it.paused, "paused"), (it.is_unattended(), "nobody works for it")];
+        let remarks = [(it.paused, "paused"), (it.is_unattended(), "no node works for it")];
         let remarks: Vec<&str> = remarks.into_iter().filter_map(|(holds, remark)| holds.then_some(remark)).collect();
         let (nodes, remarks) = (it.nodes.to_string(), remarks.join(", "));
         [it.name.to_string()].into_iter().chain(numbers).chain([nodes, remarks]).collect()
     };
     let rows: Vec<_> = overview.nodes.iter().map(node).collect();
-    table(output, "no live nodes", &["node", "role", "queues", "age", "beat"], &rows)?;
+    let none = format!("no node of fleet {} is running in {}", settings.fleet.value, settings.store.value);
+    table(output, &none, &["node", "role", "queues", "age", "beat"], &rows)?;
     show_sources(overview, output)?;
     let rows: Vec<_> = overview.queues.iter().map(queue).collect();
     table(output, "no queues", &["queue", "ready", "delayed", "in flight", "done", "failed", "nodes", ""], &rows)

@@ -1,7 +1,7 @@
 //! `baton stop`: stops the nodes of the fleet, and waits until they have gone.
 
 use std::{
-    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    io::{self, IsTerminal as _},
     time::Duration,
 };
 
@@ -12,6 +12,7 @@ use baton::{
 use serde::Serialize;
 
 use crate::{
+    confirming::is_agreed,
     connection::Connection,
     exit::{Exit, Failure},
     output::{Output, plural, remark, tame},
@@ -68,9 +69,14 @@ impl Stop {
         let nodes = connection.given(connection.admin.stoppable().await)?;
         if !nodes.is_empty() {
             let (count, names) = (nodes.len() as u64, listed(&nodes, named));
-            remark(&format!("stopping {count} node{} of fleet {fleet} in {store}: {names}", plural(count)));
-            if !self.yes {
-                confirm(&nodes)?;
+            let nodes_of_fleet = format!("{count} node{} of fleet {fleet} in {store}", plural(count));
+            match question(&nodes).filter(|_| !self.yes) {
+                Some(question) => {
+                    remark(&format!("would stop {nodes_of_fleet}: {names}"));
+                    confirm(&question)?;
+                    remark(&format!("stopping {nodes_of_fleet}"));
+                }
+                None => remark(&format!("stopping {nodes_of_fleet}: {names}")),
             }
         }
         let grace = (!self.now).then_some(self.grace);
@@ -83,7 +89,7 @@ impl Stop {
         let report = Report { fleet, store, stopped: &stopped };
         let exit = Output::print(self.json, &report, |output| match stopped.stopped as u64 {
             0 if left + unanswered > 0 => Ok(()),
-            0 => output.line(&format!("no node is running{died}")),
+            0 => output.line(&format!("no node of fleet {fleet} is running in {}{died}", report.store)),
             count => output.line(&format!("stopped {count} node{}{died}", plural(count))),
         })?;
         let unknown = (unanswered > 0).then(|| {
@@ -107,26 +113,23 @@ impl Stop {
     }
 }
 
-/// Asks the person at the terminal if some of the nodes were not started from this folder.
-fn confirm(nodes: &[Whereabouts]) -> Result<(), Failure> {
+/// What the person at the terminal is asked if some of the nodes were not started from this folder.
+fn question(nodes: &[Whereabouts]) -> Option<String> {
     let elsewhere = nodes.iter().filter(|node| is_elsewhere(node)).count();
     if elsewhere == 0 || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Ok(());
+        return None;
     }
-    let question = match nodes.len() {
+    Some(match nodes.len() {
         1 => "It does not work in this folder. Stop it?".to_owned(),
         all if all == elsewhere => format!("None of them works in this folder. Stop all {all}?"),
         all => format!("Not all of them work in this folder. Stop all {all}?"),
-    };
-    let mut stderr = io::stderr();
-    // A question that cannot be shown is not answered.
-    write!(stderr, "{question} [y/N] ").ok();
-    stderr.flush().ok();
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).ok();
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => Err(Failure::new("not confirmed: no node was stopped", "answer y, or add --yes")),
+    })
+}
+
+fn confirm(question: &str) -> Result<(), Failure> {
+    match is_agreed(question) {
+        true => Ok(()),
+        false => Err(Failure::new("not confirmed: no node was stopped", "answer y, or add --yes")),
     }
 }
 

@@ -59,7 +59,12 @@ fn asks(question: &str, log: &Log, shutdown: &Shutdown) -> Result<bool, Failure>
     });
     loop {
         match answered.recv_timeout(LOOK_EVERY) {
-            Ok(line) => return Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")),
+            Ok(line) => {
+                if !line.ends_with('\n') {
+                    log.beside_the_panel(|| writeln!(io::stderr().lock()).ok());
+                }
+                return Ok(matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes"));
+            }
             Err(RecvTimeoutError::Timeout) if shutdown.asked().is_none() => {}
             Err(_) => return Err(Failure::new("stopped before the question was answered", "run this again")),
         }
