@@ -138,7 +138,7 @@ impl Connection {
     }
 
     /// That a fleet is not in the store, with those that are and the one that was probably meant.
-    async fn no_fleet(&self, settings: &Settings, end: &str) -> Failure {
+    pub(crate) async fn no_fleet(&self, settings: &Settings, end: &str) -> Failure {
         let (fleet, store) = (settings.fleet.value.to_string(), settings.store.value.to_string());
         // That the fleet is not there is certain; which ones are is a hint.
         let known = self.admin.fleets().await.ok().flatten().unwrap_or_default();

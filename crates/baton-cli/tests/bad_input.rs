@@ -162,8 +162,9 @@ fn a_store_that_a_slip_in_its_path_made_is_told() {
     let sandbox = Sandbox::new();
     let push = ["push", "messages", "1", "--store", "sqlite:typo.db"];
     assert_eq!(sandbox.run(&push).expect(0).err, "baton: a new store was made: sqlite:typo.db\n");
-    assert_eq!(sandbox.run(&push).expect(0).err, "");
-    let node = ["node", "--handler", "noop", "--until-done", "--store", "sqlite:other.db"];
+    assert_eq!(sandbox.run(&push).expect(0).err, "baton: no node works for queue messages in sqlite:typo.db\n");
+    let node =
+        ["node", "--handler", "noop", "--interval", "0", "--count", "1", "--until-done", "--store", "sqlite:other.db"];
     let told = " a new store was made: sqlite:other.db fleet=";
     assert!(sandbox.run(&node).expect(0).err.contains(told));
     assert!(!sandbox.run(&node).expect(0).err.contains(told));
@@ -172,7 +173,7 @@ fn a_store_that_a_slip_in_its_path_made_is_told() {
 #[test]
 fn no_folder_is_made_for_a_store_but_that_of_the_default_one() {
     let sandbox = Sandbox::new();
-    for command in [&["push", "messages", "1"][..], &["node", "--handler", "noop", "--until-done"], &["up", "--demo"]] {
+    for command in [&["push", "messages", "1"][..], &["node", "--handler", "noop"], &["up", "--demo"]] {
         let ran = sandbox.run(&[command, &["--store", "sqlite:typo/deep/baton.db"]].concat()).expect(5);
         let folder = std::fs::canonicalize(sandbox.dir.path()).unwrap().join("typo/deep");
         let cause = format!("the store cannot be used: there is no folder {} for baton.db; ", folder.display());

@@ -495,6 +495,8 @@ fn a_body_never_becomes_code_of_a_shell() {
 #[test]
 fn that_no_shell_reads_a_command_is_said_where_none_does() {
     let sandbox = Sandbox::new();
+    sandbox.run(&["push", "q", "1"]).expect(0);
+    sandbox.run(&["node", "--queue", "q", "--handler", "noop", "--until-done"]).expect(0);
     let said = |command: &str| {
         let ran = run(&sandbox, &["node", "--queue", "q", "--exec-once", command, "--until-done"]).expect(0);
         let line = ran.err.lines().find(|line| line.contains("no shell reads the command")).map(str::to_owned);

@@ -17,6 +17,7 @@ fn the_log_begins_with_what_runs_where() {
     let (version, format) =
         (format!("version={}", env!("CARGO_PKG_VERSION")), format!("format={}", baton::store::FORMAT));
     let store = format!("store=sqlite:{}", sandbox.path().display());
+    sandbox.run(&["push", "q", "1"]).expect(0);
     let node = ["node", "--handler", "noop", "--queue", "q", "--until-done"];
     let ran = sandbox.run(&node).expect(0);
     let expected = [&version[..], &format, &store, "description=none", "gateway=none", "queues=q", "sources=none"];
@@ -51,6 +52,7 @@ fn on_a_terminal_it_is_a_block_of_five_lines() {
     if Command::new("script").arg("--version").output().is_err() {
         return;
     }
+    sandbox.run(&["--fleet", "shop", "push", "q", "1"]).expect(0);
     let line = format!("{} --fleet shop node --handler noop --queue q --until-done", env!("CARGO_BIN_EXE_baton"));
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).env_clear().env("HOME", sandbox.dir.path()).env("PATH", "/usr/bin:/bin");

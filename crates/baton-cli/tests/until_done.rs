@@ -84,8 +84,20 @@ fn messages_pushed_by_hand_need_no_source() {
         let node = ["node", "--handler", "noop", "--until-done"];
         sandbox.run(&node).expect(0);
         assert_eq!(sandbox.count("messages", "done"), 3);
-        // Nothing to do is done.
-        sandbox.run(&[&node[..], &["--queue", "other"]].concat()).expect(0);
+        // Nothing to do is done; a name of which nothing is there is a slip.
+        sandbox.run(&node).expect(0);
+        for command in ["node", "up"] {
+            let flags = ["--handler", "noop", "--until-done", "-q"];
+            let typo = sandbox.run(&[&[command, "--queue", "mesages"], &flags[..]].concat()).expect(1);
+            assert_eq!(
+                typo.one_line(),
+                "baton: there is no queue mesages in this fleet (there are: messages); did you mean messages?"
+            );
+            let fleet = sandbox.run(&[&["--fleet", "batn", command], &flags[..]].concat()).expect(1);
+            assert!(fleet.one_line().contains("there is no fleet batn in "), "{}", fleet.err);
+        }
+        sandbox.run(&["audit", "mesages"]).expect(1);
+        sandbox.run(&["--fleet", "batn", "status"]).expect(1);
     });
 }
 

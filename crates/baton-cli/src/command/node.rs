@@ -4,7 +4,7 @@ use baton::{Role, Shutdown};
 use clap::ValueEnum;
 
 use crate::{
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
     first_lines, late_store,
     node::{Log, LogArguments, NodeArguments, obey_leash, obey_signals},
@@ -68,7 +68,7 @@ impl Node {
     pub(crate) async fn run(mut self, settings: &Settings) -> Result<Exit, Failure> {
         self.node.prepare(settings)?;
         let plan = self.node.plan(self.role.into(), settings)?;
-        let connection = Connection::open(settings, Missing::Create, None)?;
+        let connection = Connection::open(settings, self.node.missing(&plan), None)?;
         let log = Log::start(settings.fleet.value.clone(), &self.log, None, self.leashed)?;
         let shutdown = Shutdown::new();
         // `up` says them for its workers.
@@ -83,6 +83,7 @@ impl Node {
         if self.leashed {
             obey_leash(&shutdown);
         }
+        self.node.check_queues(&plan, &connection, settings).await?;
         let before = self.node.failed_before(&plan, &connection).await?;
         let ended = self.node.run(&plan, &connection, &before, &log, &shutdown).await;
         log.close();

@@ -13,7 +13,7 @@ use baton::{
 use tokio::sync::watch;
 
 use crate::{
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
     first_lines,
     gateway::{Answering, GatewayArguments, Surroundings},
@@ -100,7 +100,7 @@ impl Up {
         if limits.max > 0 {
             plan.beside_workers(cores());
         }
-        let connection = Connection::open(settings, Missing::Create, None)?;
+        let connection = Connection::open(settings, self.node.missing(&plan), None)?;
         let panel = Panel::new(self.log.shows_panel(), self.node.until_done);
         let log = Log::start(settings.fleet.value.clone(), &self.log, panel.bar(), false)?;
         let shutdown = Shutdown::new();
@@ -125,6 +125,7 @@ impl Up {
             }
             return connection.given(up).map(|_| if self.node.until_done { Exit::Failed } else { Exit::Ok });
         }
+        self.node.check_queues(&plan, &connection, settings).await?;
         let before = self.node.failed_before(&plan, &connection).await?;
         let workforce = watch::Sender::new(Workforce::default());
         let workers = workforce.subscribe();

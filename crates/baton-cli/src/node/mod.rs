@@ -43,7 +43,7 @@ pub(crate) struct NodeArguments {
     #[command(flatten)]
     pub(crate) work: Work,
     /// Exit when the sources named here or described in the file have ended and nothing is left in the queues it works for
-    /// (or feeds, if it works for none): 0, or 3 if these have errors, of whichever run; 1 if a source fails for good
+    /// (or feeds, if it works for none): 0, or 3 if messages failed during this run; 1 if a source fails for good
     #[arg(long)]
     pub(crate) until_done: bool,
     #[command(flatten)]

@@ -18,10 +18,11 @@ use super::{
     witness::Witness,
 };
 use crate::{
-    connection::Connection,
+    connection::{Connection, Missing},
     exit::{Exit, Failure},
     interrupt::unless,
     output::{plural, tame},
+    settings::Settings,
 };
 
 /// How long, over its lease, a node that must stop at once may take to hand back what it holds.
@@ -32,6 +33,37 @@ const REMIND_EVERY: Duration = Duration::from_secs(600);
 const AGAIN: &str = "; run this again to go on";
 
 impl NodeArguments {
+    /// What to do about a store that is missing: a run that only works off what is there makes none.
+    pub(crate) fn missing(&self, plan: &Plan) -> Missing {
+        if self.works_off_what_is_there(plan) { Missing::Refuse } else { Missing::Create }
+    }
+
+    /// Whether it ends when its queues are empty, and neither a source nor a file stands for their names.
+    fn works_off_what_is_there(&self, plan: &Plan) -> bool {
+        self.until_done && !plan.is_described && plan.sources.is_empty() && plan.awaited.is_empty()
+    }
+
+    /// Refuses such a run over a fleet or queue that is not there, before anything is stored: the name is probably mistyped.
+    pub(crate) async fn check_queues(
+        &self, plan: &Plan, connection: &Connection, settings: &Settings,
+    ) -> Result<(), Failure> {
+        if !self.works_off_what_is_there(plan) {
+            return Ok(());
+        }
+        if !connection.given(connection.admin.exists().await)? {
+            return Err(connection.no_fleet(settings).await);
+        }
+        let survey = connection.given(connection.admin.survey().await)?;
+        for queue in plan.queues.iter().map(|it| &it.queue) {
+            let is_fed = survey.sources.iter().any(|it| it.queue == *queue);
+            // A fed queue may have no message yet.
+            if !is_fed {
+                connection.given(connection.admin.queue(queue).await)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What had failed before this run. Read before the first process of the run works.
     pub(crate) async fn failed_before(&self, plan: &Plan, connection: &Connection) -> Result<FailedBefore, Failure> {
         if !self.until_done {
