@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     confirming::{confirm, somebody_there},
-    connection::{Connection, Missing},
+    connection::Connection,
     exit::{Exit, Failure},
     output::{Output, plural},
     settings::Settings,
@@ -22,7 +22,7 @@ pub(crate) struct Destroy {
     #[arg(long)]
     yes: bool,
     /// Print one JSON object: {"fleet","store","destroyed","queues","messages","failed"}; destroyed is
-    /// false if there was nothing to remove, or another destruction was quicker
+    /// false if another destruction was quicker
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ impl Destroy {
         if !self.yes {
             somebody_there("destroy removes all data of the fleet")?;
         }
-        let connection = Connection::open(settings, Missing::Refuse, None)?;
+        let connection = Connection::to_fleet(settings, self.json).await?;
         if !self.yes {
             let held = connection.given(connection.admin.overview().await.map_err(AdminError::from))?;
             confirm(&question(settings, &held))?;
@@ -52,8 +52,7 @@ impl Destroy {
             let baton::admin::Destroyed { removed, queues, messages, failed } = was;
             if !removed {
                 let (fleet, store) = (&destroyed.fleet, &destroyed.store);
-                return output
-                    .line(&format!("there is no fleet {fleet} in {store}, or another destruction was quicker"));
+                return output.line(&format!("fleet {fleet} in {store}: another destruction was quicker"));
             }
             let s = (plural(queues), plural(messages), plural(failed));
             output.line(&format!(
