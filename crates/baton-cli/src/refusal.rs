@@ -13,7 +13,7 @@ use clap::{
 use crate::{arguments::Arguments, exit::Failure};
 
 /// What people call what is called otherwise here. The nearest name by its letters may be the opposite.
-const OTHER_WORDS: [(&[&str], &str); 10] = [
+const OTHER_WORDS: [(&[&str], &str); 13] = [
     (&["kill", "shutdown", "quit", "down"], "stop"),
     (&["retry", "requeue", "rerun"], "errors --requeue"),
     (&["list", "ls", "ps", "queues", "nodes", "info"], "status"),
@@ -23,8 +23,14 @@ const OTHER_WORDS: [(&[&str], &str); 10] = [
     (&["work", "worker", "consume"], "node"),
     (&["enqueue", "add", "submit", "send"], "push"),
     (&["flush", "clear", "empty"], "purge"),
-    (&["reset", "delete"], "destroy"),
+    (&["delete", "remove", "rm"], "purge QUEUE --remove"),
+    (&["reset"], "destroy"),
+    (&["workers"], "status"),
+    (&["result", "results"], "call QUEUE BODY --result"),
 ];
+
+/// Words for the log, which no command shows.
+const OF_THE_LOG: [&str; 2] = ["log", "logs"];
 
 /// Flags that `up` alone has.
 const OF_THE_GATEWAY: [&str; 4] = ["--listen", "--no-gateway", "--host", "--demo-init"];
@@ -47,6 +53,11 @@ pub(crate) fn of(error: &clap::Error, arguments: &[OsString]) -> Failure {
         && let Some((_, command)) = OTHER_WORDS.iter().find(|(words, _)| words.contains(&word))
     {
         return Failure::usage(format!("there is no command {word:?}"), format!("that is `baton {command}`"));
+    }
+    if let Some(word) = said(ContextKind::InvalidSubcommand).filter(|word| place.is_root() && OF_THE_LOG.contains(word))
+    {
+        let next = "`baton up` and `baton node` print their log to standard error; `baton errors` shows what failed";
+        return Failure::usage(format!("there is no command {word:?}"), next);
     }
     let argument = said(ContextKind::InvalidArg);
     let unknown = argument.filter(|_| error.kind() == ErrorKind::UnknownArgument);
@@ -196,6 +207,9 @@ mod tests {
     #[test]
     fn other_words_for_a_command_are_understood_and_named_here() {
         assert!(said("baton kill").contains("there is no command \"kill\"; that is `baton stop`"));
+        let removal = "there is no command \"delete\"; that is `baton purge QUEUE --remove`";
+        assert_eq!(said("baton delete"), removal);
+        assert!(said("baton logs").contains("print their log to standard error"));
         for (words, command) in OTHER_WORDS {
             let command = command.split(' ').next().unwrap();
             assert!(Arguments::command().find_subcommand(command).is_some(), "{command}");
