@@ -51,7 +51,7 @@ impl NodeArguments {
             return Ok(());
         }
         if !connection.given(connection.admin.exists().await)? {
-            return Err(connection.no_fleet(settings).await);
+            return Err(connection.no_fleet(settings, "").await);
         }
         let survey = connection.given(connection.admin.survey().await)?;
         for queue in plan.queues.iter().map(|it| &it.queue) {
