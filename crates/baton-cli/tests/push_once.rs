@@ -59,7 +59,7 @@ fn a_rerun_under_a_key_skips_what_was_taken() {
         (&1000.into(), &3000.into(), &3001.into())
     );
     let other = push(&lines(5000).replacen("\"n\":7,", "\"n\":8,", 1)).expect(1);
-    assert!(other.one_line().contains("another key"), "{}", other.err);
+    assert!(other.one_line().contains("another name"), "{}", other.err);
     let shorter = push(&lines(10)).expect(1);
     assert!(shorter.one_line().contains("has 10 lines, but 4000"), "{}", shorter.err);
     assert!(push(&lines(1)).expect(1).one_line().contains("has 1 line, but 4000"));
@@ -70,10 +70,24 @@ fn a_key_is_bound_to_its_queue(sandbox: &Sandbox) {
     let push = |queue: &str| sandbox.run_with(&["push", queue, "-", "--resume", "k1", "--json"], b"1\n2\n");
     assert_eq!(push("a").expect(0).json()["pushed"], 2);
     let refused = push("b").expect(1);
-    let whose = "the key \"k1\" belongs to queue a, not to b: ";
+    let whose = "the name \"k1\" belongs to queue a, not to b: ";
     assert!(refused.one_line().contains(whose) && refused.err.contains("nothing was stored"), "{}", refused.err);
     assert_eq!(push("a").expect(0).json()["duplicates"], 2);
     assert_eq!(sandbox.pushed(), 2);
+}
+
+/// After the removal its lines are new again, also when later messages of others would be as many.
+#[test]
+fn a_removed_queue_takes_the_names_of_its_imports_along() {
+    let server = RedisServer::start(Persistence::None);
+    for sandbox in [Sandbox::new(), Sandbox::on(&server)] {
+        let push = || sandbox.run_with(&["push", "a", "-", "--resume", "k1", "--json"], b"1\n2\n").expect(0).json();
+        assert_eq!(push()["pushed"], 2);
+        sandbox.run(&["purge", "a", "--remove", "--yes"]).expect(0);
+        sandbox.run(&["push", "a", "7", "8", "9"]).expect(0);
+        assert_eq!((&push()["pushed"], &push()["duplicates"]), (&json!(2), &json!(2)));
+        assert_eq!(sandbox.count("a", "ready"), 5);
+    }
 }
 
 #[test]
@@ -123,7 +137,7 @@ fn a_bookmark_without_a_queue_goes_on_only_where_it_can_only_be_of_that_queue() 
     // Two queues of which it may be: it cannot be told.
     pushed_long_ago(&sandbox, "a", "older", 3);
     let unclear = sandbox.run_with(&["push", "a", "-", "--resume", "older"], b"1\n2\n3\n").expect(1);
-    assert!(unclear.one_line().contains("take another key"), "{}", unclear.err);
+    assert!(unclear.one_line().contains("take another name"), "{}", unclear.err);
 }
 
 #[test]

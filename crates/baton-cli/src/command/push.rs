@@ -263,10 +263,10 @@ fn failure(error: &ImportError, keyed: bool, url: &StoreUrl) -> Failure {
         ImportCause::Unreadable { .. } => {
             return Failure::new(format!("{cause}; {told}"), format!("make it readable and {again}"));
         }
-        ImportCause::OtherInput { .. } => return nothing_stored(cause, "take another key"),
-        ImportCause::OtherQueue { .. } => return nothing_stored(cause, "take another key, or push to that queue"),
+        ImportCause::OtherInput { .. } => return nothing_stored(cause, "take another name"),
+        ImportCause::OtherQueue { .. } => return nothing_stored(cause, "take another name, or push to that queue"),
         ImportCause::TooShort { .. } => {
-            return nothing_stored(cause, "push the whole input again, or take another key for other input");
+            return nothing_stored(cause, "push the whole input again, or take another name for other input");
         }
         ImportCause::BrokenOff => return Failure::new(format!("{cause}; {told}"), again),
         ImportCause::Interrupted { unanswered: false } if keyed => {

@@ -122,6 +122,7 @@ macro_rules! for_each_case {
             a_purged_call_ends_as_cancelled
             a_purge_removes_failed_messages_if_asked
             a_removed_queue_is_forgotten_and_its_ids_go_on
+            the_bookmarks_of_a_removed_queue_are_forgotten
             an_unused_store_is_empty
             a_survey_tells_of_many_and_progress_of_one
             progress_tells_when_the_first_delayed_message_is_due

@@ -1,10 +1,11 @@
 //! What waits in a queue is removed, and a queue is forgotten.
 
 use baton::{
-    MessageId, SessionId,
+    Key, MessageId, Name, SessionId,
     store::{
-        Books, CallState, Kind, Order, Purge, Purged, ReadResult, Refusal, RemoveQueue, SubmissionVerdict,
-        message::Outcome,
+        Books, CallState, Kind, MoveBookmark, Order, Place, Purge, Purged, ReadBookmark, ReadResult, Refusal,
+        RemoveQueue, SubmissionVerdict, Submit,
+        message::{Digest, Outcome, Submission},
     },
 };
 
@@ -166,6 +167,24 @@ pub async fn a_purge_removes_failed_messages_if_asked(scene: &mut Scene) {
     assert_eq!(scene.peek(0, 9).await, []);
     let books = scene.books().await;
     assert_eq!((books.failed, books.removed, books.removed_sum.value()), (0, 5, 15));
+}
+
+/// A bookmark goes with the queue that its lines went to, and with no other.
+pub async fn the_bookmarks_of_a_removed_queue_are_forgotten(scene: &mut Scene) {
+    let client = scene.client().await;
+    let to = Place { lines: 1, digest: Digest::of(b"a line") };
+    let elsewhere = Name::new("elsewhere").unwrap();
+    for (submit_no, (of, key)) in (1..).zip([(queue(), "here"), (elsewhere.clone(), "there")]) {
+        let bookmark = Some(MoveBookmark { key: Key::new(key).unwrap(), from: Place::START, to });
+        let submission = Submission { queue: of, ..submission(parcel(1)) };
+        let submit = Submit { submit_no, bookmark, ..scene.a_submit(client, vec![submission]) };
+        scene.ask(submit).await.unwrap();
+    }
+    assert_eq!(scene.purge(client).await, 1);
+    scene.ask(RemoveQueue { queue: queue() }).await.unwrap();
+    for (key, stands) in [("here", Place::START), ("there", to)] {
+        assert_eq!(scene.ask(ReadBookmark { key: Key::new(key).unwrap() }).await.unwrap(), stands, "{key}");
+    }
 }
 
 /// Nothing is left of it but its last id.

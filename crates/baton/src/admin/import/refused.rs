@@ -37,7 +37,7 @@ pub enum ImportCause {
     },
     /// The lines taken under the key before are not these; nothing was stored.
     #[error(
-        "the key {:?} stands for other lines, or for another queue than {queue}: the first {} pushed under it are not these",
+        "the name {:?} stands for other lines, or for another queue than {queue}: the first {} pushed under it are not these",
         key.as_str(), counted(*lines)
     )]
     OtherInput {
@@ -49,7 +49,7 @@ pub enum ImportCause {
         lines: u64,
     },
     /// There are fewer lines than were taken under the key before; nothing was stored.
-    #[error("the input has {}, but {lines} were pushed under the key {:?} before", counted(*found), key.as_str())]
+    #[error("the input has {}, but {lines} were pushed under the name {:?} before", counted(*found), key.as_str())]
     TooShort {
         /// The key.
         key: Key,
@@ -60,9 +60,9 @@ pub enum ImportCause {
     },
     /// The key was first used for another queue; nothing was stored.
     #[error(
-        "the key {:?} belongs to {}: it is bound to the queue it was first used for",
+        "the name {:?} belongs to {}: it is bound to the queue it was first used for",
         key.as_str(),
-        of.as_ref().map_or_else(|| format!("another queue than {queue}"), |of| format!("queue {of}, not to {queue}"))
+        of.as_ref().map_or_else(|| format!("another queue than {queue}, or to one that was removed"), |of| format!("queue {of}, not to {queue}"))
     )]
     OtherQueue {
         /// The key.
@@ -73,7 +73,7 @@ pub enum ImportCause {
         of: Option<Name>,
     },
     /// Another import under the key is under way.
-    #[error("another push under the key {:?} is under way", key.as_str())]
+    #[error("another push under the name {:?} is under way", key.as_str())]
     KeyInUse {
         /// The key.
         key: Key,

@@ -48,11 +48,16 @@ impl Keys for MemoryTables {
     }
 
     fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>> {
-        Ok(self.bookmarks.get(key).copied())
+        Ok(self.bookmarks.get(key).map(|(_, place)| *place))
     }
 
-    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
-        self.bookmarks.insert(key.clone(), *place);
+    fn put_bookmark(&mut self, key: &Key, queue: &Name, place: &Place) -> Moved<()> {
+        self.bookmarks.insert(key.clone(), (queue.clone(), *place));
+        Ok(())
+    }
+
+    fn drop_bookmarks_of(&mut self, queue: &Name) -> Moved<()> {
+        self.bookmarks.retain(|_, (of, _)| of != queue);
         Ok(())
     }
 }

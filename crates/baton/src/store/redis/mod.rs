@@ -44,7 +44,7 @@
 //! | `R:p:<queue>:<first>` | strings | a parcel without the bodies of those gone, in the place of the one that was pushed |
 //! | `R:e:<queue>`, `R:x:<queue>` | sorted set, hash | place among the errors → id, id → record |
 //! | `R:keys`, `R:keyends` | hash, sorted set | idempotency key → `queue,id,digest,expires,born`, expiry → key |
-//! | `R:marks` | hash | bookmark → `lines,digest` |
+//! | `R:marks` | hash | bookmark → `lines,digest,queue` |
 //! | `R:results`, `R:resultends` | hash, sorted set | `queue id` → `expires:result`, expiry → the same |
 //! | `R:a:<call>` | hash | a call, named `queue/id`: messages open, running, delayed, cancelled; marked, how it ended, numbers of its next and first event, bytes of events and keys, linger, when it was followed, when it was born, outcome |
 //! | `R:A:<call>`, `R:H:<call>`, `R:F:<call>` | hashes | its messages as `queue id` → `session,claim,told,delayed`; session → messages it holds; follower → `position,number,waits` |

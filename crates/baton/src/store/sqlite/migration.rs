@@ -139,6 +139,7 @@ fn convert_within(db: &Connection, now: u64, since: &Standing) -> Result<Convers
     db.execute_batch("ALTER TABLE fleets ADD COLUMN calls INTEGER NOT NULL DEFAULT 0")?;
     // What an idempotency key stands for has had no birth: such a call is named by its id alone.
     db.execute_batch("ALTER TABLE keys ADD COLUMN born INTEGER NOT NULL DEFAULT 0")?;
+    db.execute_batch("ALTER TABLE bookmarks ADD COLUMN queue TEXT NOT NULL DEFAULT ''")?;
     if standing.format.is_some_and(|format| format >= 6) {
         renew_table(db, &model, "call_holds", "fleet, call, of, id, session, claim_no, emitted")?;
         let sql = "UPDATE call_holds SET due_ms = (SELECT due FROM delayed JOIN queues USING (queue) \

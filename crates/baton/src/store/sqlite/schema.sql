@@ -221,6 +221,7 @@ CREATE TABLE bookmarks (
     key TEXT NOT NULL,
     lines INTEGER NOT NULL,
     digest TEXT NOT NULL,
+    queue TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (fleet, key)
 ) STRICT, WITHOUT ROWID;
 

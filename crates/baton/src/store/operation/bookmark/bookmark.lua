@@ -6,4 +6,4 @@
 -- Idempotency: reads only.
 local unfit = unfit_fleet(true)
 if unfit then return unfit end
-return { 'OK', call('HGET', key.marks, ARGV[1]) or '' }
+return { 'OK', string.match(call('HGET', key.marks, ARGV[1]) or '', '^%d+,[^,]*') or '' }

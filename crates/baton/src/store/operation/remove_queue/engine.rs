@@ -24,6 +24,7 @@ impl Effect for RemoveQueue {
         }
         tables.drop_results_of(name)?;
         tables.drop_keys_of(name)?;
+        tables.drop_bookmarks_of(name)?;
         // Whatever became of its messages, they are removed now: so the books of a later queue of the name balance.
         tables.forget_queue(&Books {
             pushed: books.pushed,

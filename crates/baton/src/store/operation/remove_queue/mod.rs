@@ -10,7 +10,8 @@ use crate::{
     store::{Books, Facts},
 };
 
-/// Forgets a queue with its results, its idempotency keys and whether it was paused. The last id is kept: a later push to
+/// Forgets a queue with its results, its idempotency keys, the bookmarks of its imports and whether it was
+/// paused. The last id is kept: a later push to
 /// the name goes on counting. Refused while a node works for the queue or feeds it, and while it holds messages. A queue
 /// that is not known is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Removing a queue: looked at, its results and keys removed in pages, its record last.
+//! Removing a queue: looked at, its results, keys and bookmarks removed in pages, its record last.
 //!
 //! Cut off in between, it is run again. The last step looks once more, because a push may have come meanwhile.
 
@@ -7,7 +7,7 @@ use crate::store::{
     redis::{Coded, Number, RedisState, Steps, numbers},
 };
 
-/// About how many results or keys one step looks at.
+/// About how many results, keys or bookmarks one step looks at.
 const SWEPT_AT_ONCE: u64 = 500;
 
 impl Coded for RemoveQueue {
@@ -20,7 +20,7 @@ impl Coded for RemoveQueue {
 
 async fn remove(shared: &RedisState, it: &RemoveQueue) -> Result<(), StoreError> {
     step(shared, it, "look", "").await?;
-    for kind in ["results", "keys"] {
+    for kind in ["results", "keys", "marks"] {
         let mut cursor = "0".to_owned();
         loop {
             cursor = step(shared, it, kind, &cursor).await?;

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Purpose: forgets a queue step by step: looked at first, then results and keys in pages, its record last.
+-- Purpose: forgets a queue step by step: looked at first, then results, keys and bookmarks in pages, its record last.
 -- KEYS: 1 root
--- ARGV: 1 queue, 2 look|results|keys|forget, 3 where a page begins (results, keys)
+-- ARGV: 1 queue, 2 look|results|keys|marks|forget, 3 where a page begins (results, keys, marks)
 -- Returns: OK where the next page begins (0 none) | QUEUEINUSE queue session | QUEUENOTEMPTY queue messages | HELD ms
 --          | NEWER found known | OLDER found known | DESTROYING
 -- Idempotency: a repeat finds nothing to remove.
@@ -37,8 +37,7 @@ if what == 'look' or what == 'forget' then
     key.dead_order(name))
   return { 'OK', '0' }
 end
-local page = what == 'results' and call('HSCAN', key.results, ARGV[3], 'COUNT', SWEPT_AT_ONCE)
-  or call('HSCAN', key.keys, ARGV[3], 'COUNT', SWEPT_AT_ONCE)
+local page = call('HSCAN', key[what], ARGV[3], 'COUNT', SWEPT_AT_ONCE)
 local found, freed = page[2], 0
 for at = 1, #found, 2 do
   local entry, value = found[at], found[at + 1]
@@ -49,6 +48,8 @@ for at = 1, #found, 2 do
   elseif what == 'keys' and string.sub(value, 1, #name + 1) == name .. ',' then
     call('ZREM', key.key_ends, entry)
     call('HDEL', key.keys, entry)
+  elseif what == 'marks' and string.match(value, '^%d+,[^,]*,(.+)$') == name then
+    call('HDEL', key.marks, entry)
   end
 end
 if freed > 0 then call('HINCRBY', key.meta, 'results', -freed) end

@@ -35,7 +35,9 @@ impl Effect for Submit {
                     return Err(Refusal::Full { queue: name.clone(), bytes: queue.books.bytes }.into());
                 }
             }
-            tables.put_bookmark(&mark.key, &mark.to)?;
+            if let Some(first) = self.submissions.first() {
+                tables.put_bookmark(&mark.key, &first.queue, &mark.to)?;
+            }
         }
         let in_exchange = make_room(tables, now, &self.submissions)?;
         let (mut full, mut queues) = (BTreeSet::new(), OpenQueues::default());

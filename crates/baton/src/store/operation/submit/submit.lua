@@ -22,13 +22,13 @@ for i = 9, #ARGV, 5 do
 end
 local max_queue_bytes, max_keys, mark = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 if mark ~= '' then
-  local stands = call('HGET', key.marks, mark) or START
+  local stands = string.match(call('HGET', key.marks, mark) or START, '^%d+,[^,]*')
   if stands ~= ARGV[6] then return { 'BOOKMARK', stands } end
   for name, bytes in string.gmatch(ARGV[8], '([^,;]+),(%d+)') do
     local queue = known_queue(name)
     if queue and is_full(take_in(queue), tonumber(bytes), max_queue_bytes) then return { 'FULL', name, text(queue.bytes) } end
   end
-  call('HSET', key.marks, mark, ARGV[7])
+  call('HSET', key.marks, mark, ARGV[7] .. ',' .. (ARGV[9] or ''))
 end
 local keyed = 0
 for i = 9, #ARGV, 5 do

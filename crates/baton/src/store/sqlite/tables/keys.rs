@@ -80,9 +80,16 @@ impl Keys for SqliteTables<'_> {
         })
     }
 
-    fn put_bookmark(&mut self, key: &Key, place: &Place) -> Moved<()> {
+    fn put_bookmark(&mut self, key: &Key, queue: &Name, place: &Place) -> Moved<()> {
         let fleet = self.own_fleet()?;
-        let sql = "INSERT OR REPLACE INTO bookmarks VALUES (?1, ?2, ?3, ?4)";
-        self.run(sql, params![fleet, key.as_str(), int(place.lines), place.digest.to_string()]).map(drop)
+        let sql = "INSERT OR REPLACE INTO bookmarks (fleet, key, lines, digest, queue) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let digest = place.digest.to_string();
+        self.run(sql, params![fleet, key.as_str(), int(place.lines), digest, queue.as_str()]).map(drop)
+    }
+
+    fn drop_bookmarks_of(&mut self, queue: &Name) -> Moved<()> {
+        let fleet = self.own_fleet()?;
+        let sql = "DELETE FROM bookmarks WHERE fleet = ?1 AND queue = ?2";
+        self.run(sql, params![fleet, queue.as_str()]).map(drop)
     }
 }
