@@ -63,13 +63,33 @@ fn a_removed_queue_is_forgotten_and_its_ids_go_on() {
         sandbox.run(&["stop"]).expect(0);
         sandbox.run(&["push", "mail", "3"]).expect(0);
         let removed = sandbox.run(&["purge", "mail", "--remove", "--yes", "--json"]).expect(0).json();
-        assert_eq!(removed, json!({"queue": "mail", "removed": 1, "failed": 0}));
+        assert_eq!(removed, json!({"queue": "mail", "removed": 1, "failed": 0, "sources": []}));
         assert_eq!(sandbox.status()["queues"], json!([]));
         let pushed = sandbox.run(&["push", "mail", "4", "--json"]).expect(0).json();
         assert_eq!(pushed["first_id"], 4, "ids do not repeat");
         let books = audit(sandbox);
         assert_eq!((&books["pushed"], &books["ready"], &books["removed"]), (&json!(4), &json!(1), &json!(3)));
     });
+}
+
+/// Its lines would count as read before, and a run over them would do nothing.
+#[test]
+fn a_removal_names_the_sources_that_keep_their_places() {
+    let sandbox = Sandbox::new();
+    sandbox.write("names.txt", "a\nb\n");
+    let up = ["up", "-q", "--handler", "noop", "--queue", "q", "--lines", "names.txt", "--source", "n", "--until-done"];
+    let remove = ["purge", "q", "--remove", "--yes"];
+    sandbox.run(&up).expect(0);
+    let removed = sandbox.run(&remove).expect(0);
+    let said = "baton: source n feeds queue q and keeps its place; `baton source remove n` starts it over, or --rewind \
+                where it runs";
+    assert_eq!(removed.one_line(), said);
+    sandbox.run(&["push", "q", "1"]).expect(0);
+    let removed = sandbox.run(&[&remove[..], &["--json"]].concat()).expect(0).json();
+    assert_eq!(removed["sources"], json!(["n"]));
+    sandbox.run(&["source", "remove", "n"]).expect(0);
+    sandbox.run(&up).expect(0);
+    assert_eq!(sandbox.count("q", "done"), 2);
 }
 
 /// Whenever a purge is killed, the books balance, and the next one removes the rest.

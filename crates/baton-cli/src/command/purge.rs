@@ -7,7 +7,7 @@ use crate::{
     confirming::{confirm, somebody_there},
     connection::{Connection, Missing},
     exit::{Exit, Failure},
-    output::{Output, plural},
+    output::{Output, plural, remark},
     settings::Settings,
 };
 
@@ -17,9 +17,12 @@ use crate::{
 /// Failed messages stay: see `baton errors`. A removed call ends as cancelled. An idempotency key stays in use until it
 /// expires. Messages that are pushed meanwhile may be removed too.
 ///
-/// With --remove the queue is forgotten: its failed messages, results and idempotency keys go too, and its line in
-/// `baton status`. Its last id is kept, so that ids do not repeat. This is refused while a live node works for the queue
-/// or feeds it, and while messages are in flight.
+/// With --remove the queue is forgotten: its failed messages, results, idempotency keys and names of --resume go too, and
+/// its line in `baton status`. Its last id is kept, so that ids do not repeat. This is refused while a live node works for
+/// the queue or feeds it, and while messages are in flight.
+///
+/// The sources that feed the queue keep their places: a file that was read is not read again. `baton source remove NAME`
+/// starts one over, and so does --rewind where it runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,8 +43,8 @@ pub(crate) struct Purge {
     /// Do not ask
     #[arg(long)]
     yes: bool,
-    /// Print one JSON object: {"queue","removed","in_flight","failed"}; with --remove {"queue","removed","failed"},
-    /// where failed messages were removed too
+    /// Print one JSON object: {"queue","removed","in_flight","failed"}; with --remove
+    /// {"queue","removed","failed","sources"}, where failed messages were removed too, and sources keep their places
     #[arg(long)]
     json: bool,
 }
@@ -72,10 +75,17 @@ impl Purge {
         }
         if self.remove {
             let removed = connection.given(connection.admin.remove_queue(queue).await)?;
-            return Output::print(self.json, &removed, |output| {
+            let printed = Output::print(self.json, &removed, |output| {
                 let (waiting, failed) = (counted(removed.removed, "waiting"), counted(removed.failed, "failed"));
                 output.line(&format!("removed queue {queue}: {waiting}, {failed}"))
-            });
+            })?;
+            for source in &removed.sources {
+                remark(&format!(
+                    "source {source} feeds queue {queue} and keeps its place; \
+                     `baton source remove {source}` starts it over, or --rewind where it runs"
+                ));
+            }
+            return Ok(printed);
         }
         let purged = connection.given(connection.admin.purge_queue(queue).await)?;
         Output::print(self.json, &purged, |output| {

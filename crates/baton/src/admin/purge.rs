@@ -33,6 +33,9 @@ pub struct RemovedQueue {
     pub removed: u64,
     /// Failed messages removed.
     pub failed: u64,
+    /// The sources that feed the queue and were read before. They keep their places, so a later run goes on there; see
+    /// [`Admin::remove_source`] and [`Admin::rewind`].
+    pub sources: Vec<Name>,
 }
 
 impl Admin {
@@ -61,9 +64,9 @@ impl Admin {
         Ok(PurgedQueue { queue: queue.clone(), removed, in_flight, failed })
     }
 
-    /// Forgets a queue: its messages, failed ones too, its results, its idempotency keys, and whether it was paused. Its last id
-    /// is kept, so that a later push to the name goes on counting. A node that died without leaving is waited for until its
-    /// lease is over.
+    /// Forgets a queue: its messages, failed ones too, its results, its idempotency keys, the names of its imports, and
+    /// whether it was paused. Its last id is kept, so that a later push to the name goes on counting. The sources that feed
+    /// it keep their places. A node that died without leaving is waited for until its lease is over.
     ///
     /// # Errors
     /// [`AdminError::Unknown`] if the fleet has no such queue; [`AdminError::QueueInUse`] while a live node works for it or
@@ -72,7 +75,9 @@ impl Admin {
     pub async fn remove_queue(&self, queue: &Name) -> Result<RemovedQueue, AdminError> {
         let survey = self.survey().await?;
         known(queue, &survey)?;
-        let mut gone = RemovedQueue { queue: queue.clone(), removed: 0, failed: 0 };
+        let feeding = survey.sources.iter().filter(|it| it.queue == *queue && (it.ended || !it.cursor.is_empty()));
+        let sources = feeding.map(|it| it.name.clone()).collect();
+        let mut gone = RemovedQueue { queue: queue.clone(), removed: 0, failed: 0, sources };
         let mut attempts = 0;
         loop {
             let refusal = match self.ask_at_length(RemoveQueue { queue: queue.clone() }).await {
