@@ -37,7 +37,7 @@ pub(super) fn to_share(
 }
 
 /// How many messages wait in a queue or are under way, if there are some.
-fn waiting(queue: &Name, survey: &Survey) -> Option<u64> {
+pub(super) fn waiting(queue: &Name, survey: &Survey) -> Option<u64> {
     let books = survey.queues.iter().find(|it| it.queue == *queue)?;
     Some(books.ready + books.delayed + books.in_flight).filter(|left| *left > 0)
 }

@@ -114,6 +114,11 @@ impl Plan {
         })
     }
 
+    /// Whether messages of this queue are run here.
+    pub(super) fn runs(&self, queue: &Name) -> bool {
+        self.role != Role::Generator && self.queues.iter().any(|work| work.task.is_some() && work.queue == *queue)
+    }
+
     /// Whether messages are run at all.
     pub(crate) fn has_work(&self) -> bool {
         self.queues.iter().any(|work| work.task.is_some())

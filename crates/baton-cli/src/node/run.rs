@@ -165,7 +165,8 @@ impl NodeArguments {
         for source in &plan.sources {
             let name = &source.name;
             if let Some(known) = survey.sources.iter().find(|it| it.name == *name && it.ended) {
-                let said = match source.after_its_end(&known.cursor).await {
+                let waiting = consent::waiting(&source.queue, &survey).filter(|_| plan.runs(&source.queue));
+                let said = match source.after_its_end(&known.cursor, waiting).await {
                     AfterEnd::More(said) => {
                         connection.given(connection.admin.reopen_source(name).await)?;
                         said

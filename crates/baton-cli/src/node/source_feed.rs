@@ -114,8 +114,9 @@ impl SourceFeed {
         }
     }
 
-    /// How a source that has ended at this cursor goes on. Only a file of lines can, when it has grown.
-    pub(super) async fn after_its_end(&self, cursor: &str) -> AfterEnd {
+    /// How a source that has ended at this cursor goes on. Only a file of lines can, when it has grown. While messages wait
+    /// in its queue, they are run, and reading the file again would add to them.
+    pub(super) async fn after_its_end(&self, cursor: &str, waiting: Option<u64>) -> AfterEnd {
         let Pull::Lines { path, follow: false, .. } = &self.pull else { return AfterEnd::Over(None) };
         let Ok(whole) = canonical(path) else { return AfterEnd::Over(None) };
         let name = path.display();
@@ -128,9 +129,15 @@ impl SourceFeed {
                     AfterEnd::More(Some(format!("{name}: {lines} line{s} {were} read before; goes on at line {next}")))
                 } else {
                     let all = if self.count.is_some_and(|count| lines >= count) { "the first" } else { "all" };
-                    AfterEnd::Over(Some(format!(
-                        "{all} {lines} line{s} of {name} {were} read before; --rewind reads it again"
-                    )))
+                    let then = match waiting {
+                        Some(1) => "1 message waits and is run now".to_owned(),
+                        Some(waiting) => format!("{waiting} messages wait and are run now"),
+                        None => {
+                            "--rewind reads it again; another program over the same lines needs a --queue of its own"
+                                .to_owned()
+                        }
+                    };
+                    AfterEnd::Over(Some(format!("{all} {lines} line{s} of {name} {were} read before; {then}")))
                 }
             }
             Ok(None) => AfterEnd::Over(None),
