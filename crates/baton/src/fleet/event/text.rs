@@ -42,7 +42,11 @@ impl fmt::Display for Event {
                 "the store has other data since its restart or restore: what it held before is gone from it",
             ),
             Self::BatonTaken { source, epoch, cursor, .. } => {
-                let at = if cursor.is_empty() { "the start" } else { cursor };
+                let at = match (cursor.as_str(), lines_read(cursor)) {
+                    ("", _) => "the start".to_owned(),
+                    (_, Some(lines)) => format!("line {}", lines.saturating_add(1)),
+                    (cursor, None) => cursor.to_owned(),
+                };
                 write!(f, "source {source} runs on this node from {at} (epoch {epoch})")
             }
             Self::Pushed { source, batch_no, count, .. } => {
@@ -109,6 +113,14 @@ fn span(time: Duration) -> String {
     }
 }
 
+/// How many lines a cursor of a file, `lines:offset:digest`, has behind it.
+fn lines_read(cursor: &str) -> Option<u64> {
+    let mut parts = cursor.split(':');
+    let (lines, offset, digest) = (parts.next()?.parse().ok()?, parts.next()?.parse::<u64>(), parts.next()?);
+    let is_of_file = offset.is_ok() && u32::from_str_radix(digest, 16).is_ok() && parts.next().is_none();
+    is_of_file.then_some(lines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +169,7 @@ mod tests {
             ),
             (taken(""), "source s runs on this node from the start (epoch 2)"),
             (taken("9"), "source s runs on this node from 9 (epoch 2)"),
+            (taken("500:4410:2e6bc095"), "source s runs on this node from line 501 (epoch 2)"),
             (Event::SourceEnded { source: name("s"), epoch: 2 }, "source s has ended"),
             (
                 Event::BatonPassed { source: name("s"), epoch: 2 },
