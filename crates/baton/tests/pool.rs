@@ -4,12 +4,13 @@
 use std::{
     future::ready,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
+use baton::builtin::Exec;
 use baton::pool::{Event, Limits, Pool, PoolError, Program, Task};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::value::RawValue;
@@ -324,6 +325,31 @@ async fn warm_children_are_there_before_the_first_task_and_stay_and_are_replaced
     until("it is replaced", || begun().len() == 4 && alive() == 2).await;
     pool.close().await;
     until("all have ended", || alive() == 0).await;
+}
+
+/// Nobody waits for the answer of such a child, so its error would be said nowhere.
+#[tokio::test]
+async fn warm_children_that_end_at_their_start_are_said_once_with_their_last_line() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let program = Program::new("sh", ["-c", "echo no such module >&2; exit 3"]);
+    let exec = Exec::new(program, Limits { children: 2, warm: 2, ..one() });
+    let hears = heard.clone();
+    let exec = exec.on_errors(move |spoken| {
+        if spoken.is_hint {
+            hears.lock().unwrap().push(spoken.text.to_owned());
+        }
+    });
+    exec.warm_up();
+    until("it is said", || !heard.lock().unwrap().is_empty()).await;
+    // Others have ended meanwhile.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let heard = heard.lock().unwrap().clone();
+    assert_eq!(heard.len(), 1, "{heard:?}");
+    assert!(
+        heard[0].starts_with("a child ended before it was needed: ") && heard[0].contains("no such module"),
+        "{heard:?}"
+    );
+    exec.close().await;
 }
 
 #[tokio::test]

@@ -51,6 +51,8 @@ use crate::{backoff::Backoff, message::MessageId, process::Listener};
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The time without an answer after which a hint is due.
 const LONG: Duration = Duration::from_secs(10);
+/// How often it is said, at most, that children end before their first task.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 /// The pauses between starts of children that end before they have answered once.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -82,6 +84,8 @@ struct Starts {
     backoff: Backoff,
     not_before: Option<Instant>,
     is_watched: bool,
+    /// When it was last said that a child ended before its first task.
+    complained: Option<Instant>,
 }
 
 impl Starts {
@@ -109,7 +113,7 @@ impl Pool {
             permits: Arc::new(Semaphore::new(limits.children.max(1))),
             waiting: AtomicUsize::new(0),
             idle: Mutex::default(),
-            starts: Mutex::new(Starts { backoff, not_before: None, is_watched: false }),
+            starts: Mutex::new(Starts { backoff, not_before: None, is_watched: false, complained: None }),
             program,
             limits,
             listener,
@@ -282,7 +286,14 @@ async fn look_after(pool: Weak<PoolState>) {
         let Some(pool) = pool.upgrade() else { return };
         let grace = pool.limits.grace;
         for child in pool.take_over() {
-            tokio::spawn(child.retire(grace));
+            // Without a task nobody else says why it has ended.
+            match pool.listener.clone().filter(|_| child.has_ended_unused() && pool.may_complain()) {
+                Some(hear) => drop(tokio::spawn(async move {
+                    let text = format!("a child ended before it was needed: it {}", child.last_words(grace).await);
+                    hear(&Spoken { text: &text, message: None, child: None, is_hint: true });
+                })),
+                None => drop(tokio::spawn(child.retire(grace))),
+            }
         }
         pool.fill();
     }
@@ -326,6 +337,16 @@ impl PoolState {
                 }
             }
         }
+    }
+
+    /// Whether it may be said once more that a child ended before its first task.
+    fn may_complain(&self) -> bool {
+        let mut starts = self.starts();
+        let may = starts.complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY);
+        if may {
+            starts.complained = Some(Instant::now());
+        }
+        may
     }
 
     /// Starts a child. What it prints on its standard error carries its number.

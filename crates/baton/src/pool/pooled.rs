@@ -13,7 +13,7 @@ use super::{
     Limits, PoolError, Program, Task,
     talk::{Answer, Hear, Talk},
 };
-use crate::process::{Child, LAST_WORDS, Listener, Tail};
+use crate::process::{Child, LAST_WORDS, Listener, Tail, ending};
 
 /// A child, and the pipes to it.
 #[derive(Debug)]
@@ -130,6 +130,23 @@ impl Pooled {
             PoolError::Timeout(_) | PoolError::OutputTimeout(_) => self.child.stop(grace).await,
             _ => self.child.kill().await,
         }
+    }
+
+    /// Whether it has ended, or closed its output, before its first task.
+    pub(super) fn has_ended_unused(&self) -> bool {
+        self.tasks == 0 && !self.is_still()
+    }
+
+    /// Ends it; how it had ended by itself, with the line of its standard error that names
+    /// an error, or the last one.
+    pub(super) async fn last_words(mut self, grace: Duration) -> String {
+        let how = match timeout(LAST_WORDS, self.child.wait()).await {
+            Ok(Ok(status)) => ending(status),
+            _ => "printed something, or closed its output, and went on".to_owned(),
+        };
+        let complaints = self.complaints.told().await;
+        self.retire(grace).await;
+        complaints.lines().next().map_or_else(|| how.clone(), |line| format!("{how}: {line}"))
     }
 
     pub(super) async fn kill(mut self) {
