@@ -5,7 +5,7 @@ mod sandbox;
 
 use std::process::Command;
 
-use sandbox::{Ran, Sandbox};
+use sandbox::{Ran, Sandbox, until};
 
 /// Runs a command in a terminal and types this when it is asked; what it wrote, and its exit code.
 const TERMINAL: &str = r#"
@@ -68,5 +68,29 @@ fn without_a_yes_nothing_of_others_is_run() {
             assert!(out.contains(QUESTION) && out.contains(told) && !out.contains("ran-"), "{out:?}");
             assert_eq!((sandbox.count("q", "ready"), sandbox.pushed()), (1, 1));
         }
+    }
+}
+
+/// The first of two has seen nobody when it began.
+#[test]
+fn a_program_that_begins_on_the_queue_right_after_is_said_to_the_first() {
+    let sandbox = Sandbox::new();
+    let log = std::fs::File::create(sandbox.dir.path().join("log")).unwrap();
+    let run =
+        ["node", "--queue", "q", "--interval", "50ms", "--exec-once", "/bin/echo {}", "--share-queue", "--source"];
+    let [mut first, mut second] = ["one", "two"].map(|name| {
+        let mut command = sandbox.command(&[&run[..], &[name]].concat());
+        command.stderr(log.try_clone().unwrap()).stdout(std::process::Stdio::null());
+        let child = command.spawn().unwrap();
+        if name == "one" {
+            until("it has joined", || sandbox.path().exists() && sandbox.pushed() > 0);
+        }
+        child
+    });
+    let written = || std::fs::read_to_string(sandbox.dir.path().join("log")).unwrap();
+    until("it is said", || written().contains("another program feeds queue q too: each may run the messages"));
+    for child in [&mut first, &mut second] {
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -6,7 +6,7 @@ use baton::{
     Event, Name, Node, NodeError, Shutdown,
     admin::{HeldUp, NodeState, Overview},
     builtin::Exec,
-    store::{Kind, Refusal, StoreError, Survey},
+    store::{Kind, Refusal, SourceView, StoreError, Survey},
 };
 use tokio::sync::watch;
 
@@ -29,6 +29,9 @@ use crate::{
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How often it is said again that the store has no room.
 const REMIND_EVERY: Duration = Duration::from_secs(600);
+/// How often, and how many times, a run looks whether another one began on its queue at the same moment.
+const COMPANY_LOOK_EVERY: Duration = Duration::from_secs(1);
+const COMPANY_LOOKS: u32 = 5;
 /// How a run that was stopped goes on.
 const AGAIN: &str = "; run this again to go on";
 
@@ -100,11 +103,12 @@ impl NodeArguments {
             plan.doubts().for_each(|it| log.say(it));
             at_first.remarks.iter().for_each(|it| log.line(it));
             if !self.until_done {
-                std::future::pending::<()>().await;
+                return remark_on_company(plan, at_first.alone.clone(), connection, log).await;
             }
             tokio::select! {
                 exit = until_done(plan, connection, before, log) => exit,
                 exit = remind_of_room(witness.waits(), log) => exit,
+                exit = remark_on_company(plan, at_first.alone.clone(), connection, log) => exit,
             }
         };
         let ended = match self.see_through(node, done, failed, log, shutdown).await {
@@ -161,7 +165,12 @@ impl NodeArguments {
         let overview = Overview::of(&survey);
         let programs = plan.run_by_programs();
         let shared = plan.newly_fed(&survey).filter(|queue| programs.contains(queue));
-        at_first.ended.extend(shared.filter_map(|queue| others_at_work(queue, &survey)));
+        for queue in shared {
+            match others_at_work(queue, &survey) {
+                Some(said) => at_first.ended.push(said),
+                None => at_first.alone.push(queue.clone()),
+            }
+        }
         for source in &plan.sources {
             let name = &source.name;
             if let Some(known) = survey.sources.iter().find(|it| it.name == *name && it.ended) {
@@ -265,6 +274,8 @@ struct AtFirst {
     /// About sources that had ended before and queues that others use: shown also without a log.
     ended: Vec<String>,
     remarks: Vec<String>,
+    /// Newly fed queues that no other node was at work on when it was looked.
+    alone: Vec<Name>,
 }
 
 /// Says what waits of what was to be done.
@@ -344,6 +355,33 @@ async fn remind_of_room(mut waits: watch::Receiver<Option<String>>, log: &Log) -
             log.say(&why);
         }
     }
+}
+
+/// Says once of each queue that another program feeds it too: one that began at the same moment was not there
+/// yet when consent was asked for. Its source has another name; the processes of this run offer the same ones.
+async fn remark_on_company(plan: &Plan, mut alone: Vec<Name>, connection: &Connection, log: &Log) -> Exit {
+    let own = plan.source_names();
+    for _ in 0..COMPANY_LOOKS {
+        if alone.is_empty() {
+            break;
+        }
+        // A store that does not answer is reported elsewhere.
+        if let Ok(survey) = connection.admin.survey().await {
+            alone.retain(|queue| {
+                let feeds = |it: &&SourceView| it.queue == *queue && !own.contains(&it.name.as_str());
+                let is_fed = survey.sources.iter().filter(feeds).any(|it| it.holder.is_some());
+                if is_fed {
+                    log.say(&format!(
+                        "another program feeds queue {queue} too: each may run the messages of the other; give one of them \
+                         another --queue"
+                    ));
+                }
+                !is_fed
+            });
+        }
+        tokio::time::sleep(COMPANY_LOOK_EVERY).await;
+    }
+    std::future::pending().await
 }
 
 /// A long time, for people.
