@@ -17,7 +17,7 @@ fn with_path(command: &mut Command) -> &mut Command {
 #[test]
 fn two_runs_at_once_each_do_the_lines_of_their_own_standard_input() {
     let sandbox = Sandbox::new();
-    let up = ["up", "--queue", "q", "--lines", "-", "--handler", "noop", "--until-done"];
+    let up = ["up", "--queue", "q", "--share-queue", "--lines", "-", "--handler", "noop", "--until-done"];
     let runs = ["1\n".repeat(100), "2\n".repeat(150)].map(|lines| {
         let mut run = with_path(&mut sandbox.command(&up)).stdin(Stdio::piped()).spawn().unwrap();
         let mut input = run.stdin.take().unwrap();

@@ -39,7 +39,7 @@ pub enum PoolError {
     Untouched,
     /// One of its events could not be stored.
     #[error("its event {event:?} cannot be stored: {why}")]
-    Untold {
+    Unemitted {
         /// The event's name.
         event: String,
         /// The reason.

@@ -47,7 +47,7 @@ impl Ear {
         let data = event.data.and_then(|data| RawValue::from_string(data.to_owned()).ok());
         let ear = self.0.clone();
         async move {
-            let lost = |lost: mpsc::error::SendError<Told>| PoolError::Untold {
+            let lost = |lost: mpsc::error::SendError<Told>| PoolError::Unemitted {
                 event: lost.0.name,
                 why: "its message has ended".to_owned(),
             };
@@ -68,7 +68,7 @@ impl Mouth {
                         Some(key) => context.emit_keyed(&key, &name, &data).await,
                         None => context.emit(&name, &data).await,
                     };
-                    told.map_err(|why| PoolError::Untold { event: name, why: why.to_string() })
+                    told.map_err(|why| PoolError::Unemitted { event: name, why: why.to_string() })
                 }
             });
             futures_util::future::try_join_all(telling).await?;
