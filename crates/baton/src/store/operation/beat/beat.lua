@@ -43,18 +43,18 @@ for _, offer in ipairs(session[2] == 'n' and read_offers(session[3]) or {}) do
 end
 local order = call('HMGET', key.meta, 'stop_upto', 'stop_how', 'forgotten')
 local stop = order[1] and tonumber(session[4]) <= tonumber(order[1]) and order[2] or ''
-local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(clock), 'LIMIT', 0, MAX_TOLD_EXPIRED)
+local expired = call('ZRANGEBYSCORE', key.sessions, '-inf', text(clock), 'LIMIT', 0, MAX_REPORTED_EXPIRED)
 local claims
-if call('HLEN', key.claims(id)) <= MAX_TOLD_CLAIMS then
+if call('HLEN', key.claims(id)) <= MAX_REPORTED_CLAIMS then
   claims = call('HKEYS', key.claims(id))
 else
-  claims = call('HRANDFIELD', key.claims(id), MAX_TOLD_CLAIMS)
+  claims = call('HRANDFIELD', key.claims(id), MAX_REPORTED_CLAIMS)
 end
 local helped = {}
 for i = 3, #ARGV do
   if is_helped(ARGV[i]) then helped[#helped + 1] = ARGV[i] end
 end
-local cancelled = call('SRANDMEMBER', key.told(id), MAX_TOLD_CANCELLED)
-local forsaken = call('ZRANGEBYSCORE', key.looks, '-inf', text(now), 'LIMIT', 0, MAX_TOLD_EXPIRED)
+local cancelled = call('SRANDMEMBER', key.told(id), MAX_REPORTED_CANCELLED)
+local forsaken = call('ZRANGEBYSCORE', key.looks, '-inf', text(now), 'LIMIT', 0, MAX_REPORTED_EXPIRED)
 return { 'OK', text(now), stop, claims, expired, due, holds, helped, cancelled, forsaken,
   order[3] or '0' }

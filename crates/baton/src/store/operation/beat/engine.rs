@@ -3,7 +3,7 @@
 use crate::{
     message::Name,
     store::{
-        Beat, Beaten, Kind, MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS,
+        Beat, Beaten, Kind, MAX_REPORTED_CANCELLED, MAX_REPORTED_CLAIMS, MAX_REPORTED_EXPIRED, PATIENCE_MS,
         engine::{
             Effect, Line, Moved, Tables,
             clock::{advance, alive, visit},
@@ -32,17 +32,17 @@ impl Effect for Beat {
         due.sort_unstable();
         held.sort_unstable();
         let stop = meta.stop.filter(|(upto, _)| session.join_no <= *upto).map(|(_, stop)| stop);
-        let expired = tables.expired(meta.clock, MAX_TOLD_EXPIRED)?;
-        let claims = tables.held_numbers(self.session, MAX_TOLD_CLAIMS)?;
+        let expired = tables.expired(meta.clock, MAX_REPORTED_EXPIRED)?;
+        let claims = tables.held_numbers(self.session, MAX_REPORTED_CLAIMS)?;
         let mut helped = Vec::new();
         for name in &self.asks {
             if is_helped(tables, now, name)? {
                 helped.push(name.clone());
             }
         }
-        let mut cancelled = tables.told_cancelled(self.session, MAX_TOLD_CANCELLED)?;
+        let mut cancelled = tables.told_cancelled(self.session, MAX_REPORTED_CANCELLED)?;
         cancelled.sort_unstable();
-        let mut forsaken = tables.looks(now, MAX_TOLD_EXPIRED)?;
+        let mut forsaken = tables.looks(now, MAX_REPORTED_EXPIRED)?;
         forsaken.sort_unstable();
         let generation = tables.cache_books()?.generation;
         Ok(Beaten { now_ms: now, due, held, expired, claims, helped, stop, cancelled, forsaken, generation })

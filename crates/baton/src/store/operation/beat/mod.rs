@@ -33,10 +33,10 @@ pub struct Beaten {
     pub due: Vec<Name>,
     /// Batons the session holds, with their epochs; one it does not run, it resigns.
     pub held: Vec<(Name, u64)>,
-    /// Sessions past their lease, at most [`MAX_TOLD_EXPIRED`]: reap them.
+    /// Sessions past their lease, at most [`MAX_REPORTED_EXPIRED`]: reap them.
     pub expired: Vec<SessionId>,
     /// Claims under which it holds messages, by queue and number: one it does not know, it repeats to get them. At most
-    /// [`MAX_TOLD_CLAIMS`] of them.
+    /// [`MAX_REPORTED_CLAIMS`] of them.
     pub claims: Vec<(Name, u64)>,
     /// Those of the queues asked about that a session without a baton works for and that give nobody reason to wait:
     /// whatever is claimable in them has been so for less than [`PATIENCE_MS`].
@@ -44,9 +44,9 @@ pub struct Beaten {
     /// Whether it is asked to stop.
     pub stop: Option<Stop>,
     /// Calls that were cancelled, of which it holds messages: it ends its work on them and hands them back. At most
-    /// [`MAX_TOLD_CANCELLED`].
+    /// [`MAX_REPORTED_CANCELLED`].
     pub cancelled: Vec<CallId>,
-    /// Calls that may have been without a follower for as long as they said, at most [`MAX_TOLD_EXPIRED`]: cancel those
+    /// Calls that may have been without a follower for as long as they said, at most [`MAX_REPORTED_EXPIRED`]: cancel those
     /// that have ([`CancelCall`](super::CancelCall)).
     pub forsaken: Vec<CallId>,
     /// How often something was forgotten ([`Invalidate`](super::Invalidate)).
@@ -54,11 +54,11 @@ pub struct Beaten {
 }
 
 /// The most claims told in one [`Beaten`].
-pub const MAX_TOLD_CLAIMS: usize = 1_000;
+pub const MAX_REPORTED_CLAIMS: usize = 1_000;
 /// The most cancelled calls told in one [`Beaten`].
-pub const MAX_TOLD_CANCELLED: usize = 1_000;
+pub const MAX_REPORTED_CANCELLED: usize = 1_000;
 /// The most sessions past their lease told in one [`Beaten`].
-pub const MAX_TOLD_EXPIRED: usize = 16;
+pub const MAX_REPORTED_EXPIRED: usize = 16;
 /// How long the front of a queue may wait before a busy holder of a baton works too.
 pub const PATIENCE_MS: u64 = 500;
 

@@ -3,13 +3,13 @@
 use crate::{
     message::{CallId, Name},
     store::{
-        Beat, Beaten, MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS, Stop, StoreError,
+        Beat, Beaten, MAX_REPORTED_CANCELLED, MAX_REPORTED_CLAIMS, MAX_REPORTED_EXPIRED, PATIENCE_MS, Stop, StoreError,
         redis::{Arguments, Coded, Number, Reply, numbers, parsed},
     },
 };
 
 impl Coded for Beat {
-    const NUMBERS: &'static [Number] = numbers![MAX_TOLD_CANCELLED, MAX_TOLD_CLAIMS, MAX_TOLD_EXPIRED, PATIENCE_MS];
+    const NUMBERS: &'static [Number] = numbers![MAX_REPORTED_CANCELLED, MAX_REPORTED_CLAIMS, MAX_REPORTED_EXPIRED, PATIENCE_MS];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         self.asks.iter().fold(to.text(self.session).bytes(&self.report), Arguments::text)
