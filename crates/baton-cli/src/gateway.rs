@@ -230,7 +230,7 @@ pub(crate) fn tokens(file: Option<PathBuf>, settings: &Settings) -> Option<Token
 pub(crate) fn of_tokens(error: &TokenError) -> Failure {
     let next = match error {
         TokenError::Exposed { path } => {
-            format!("run `chmod 600 {}`, and make the tokens anew if others read them", path.display())
+            format!("run `chmod 600 {}`, and make new tokens if others read them", path.display())
         }
         TokenError::Missing { path } => {
             let next = format!("make it with `baton token add NAME --tokens {}`", path.display());

@@ -111,7 +111,7 @@ fn a_source_that_failed_for_good_is_shown_with_why() {
     assert_eq!(sources(&sandbox)[0]["ended"], false);
     for command in [&["status"][..], &["source", "list"]] {
         let shown = sandbox.run(command).expect(0).out;
-        assert!(shown.contains("nobody") && shown.contains("failed: ") && shown.contains('7'), "{shown}");
+        assert!(shown.contains("none") && shown.contains("failed: ") && shown.contains('7'), "{shown}");
     }
     node.signal("-TERM");
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());

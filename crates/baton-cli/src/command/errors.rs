@@ -213,7 +213,7 @@ fn write(output: &mut Output, it: &FailedMessage, json: bool) -> Result<(), Fail
     }
     let head = format!("{}/{}", it.queue, it.id);
     let crashes = if it.crashes == 1 { "" } else { "es" };
-    let tries = format!("{} attempt{}, {} loss{crashes}", it.attempts, plural(it.attempts.into()), it.crashes);
+    let tries = format!("{} attempt{}, {} crash{crashes}", it.attempts, plural(it.attempts.into()), it.crashes);
     let about = format!("{}  {}  {tries}", moment(it.at), tame(&it.node));
     output.line(&format!("{}  {}", output.paint(Ink::Red, &head), output.paint(Ink::Faint, &about)))?;
     write_text(output, "error:", &it.error)?;

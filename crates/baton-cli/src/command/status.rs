@@ -68,7 +68,7 @@ pub(super) fn show_sources(overview: &Overview, output: &mut Output) -> Result<(
         vec![
             it.name.to_string(),
             it.queue.to_string(),
-            holder.map_or_else(|| "nobody".to_owned(), |node| format!("{}/{}", node.host, node.pid)),
+            holder.map_or_else(|| "none".to_owned(), |node| format!("{}/{}", node.host, node.pid)),
             it.epoch.to_string(),
             it.cursor.clone(),
             match &it.failed {

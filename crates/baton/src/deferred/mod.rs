@@ -86,7 +86,7 @@ pub enum Unready<E> {
     #[error("the start panicked: {0}")]
     Panicked(Arc<str>),
     /// Whoever was to start it has gone without a word.
-    #[error("nobody starts it any more")]
+    #[error("no task starts it any more")]
     Abandoned,
 }
 

@@ -103,7 +103,7 @@ pub enum SalesError {
     #[error("cannot read the sales: {0}; nothing was stored")]
     Input(String),
     /// Nobody waited for it any more.
-    #[error("nobody waited for the total")]
+    #[error("no caller waited for the total")]
     Unwanted,
 }
 

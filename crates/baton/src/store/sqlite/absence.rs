@@ -45,7 +45,7 @@ pub(super) fn remains(path: &Path) -> Option<String> {
         Some(log) => {
             let log = log.display();
             format!(
-                "{path} {how}, but its log {log} is still here: bring the file back, or remove the log to begin anew"
+                "{path} {how}, but its log {log} is still here: bring the file back, or remove the log to begin again"
             )
         }
         None => format!("{path} {how} while running processes wait for it: bring it back, or stop them"),
