@@ -9,7 +9,8 @@ use crate::{
 };
 
 impl Coded for Beat {
-    const NUMBERS: &'static [Number] = numbers![MAX_REPORTED_CANCELLED, MAX_REPORTED_CLAIMS, MAX_REPORTED_EXPIRED, PATIENCE_MS];
+    const NUMBERS: &'static [Number] =
+        numbers![MAX_REPORTED_CANCELLED, MAX_REPORTED_CLAIMS, MAX_REPORTED_EXPIRED, PATIENCE_MS];
 
     fn fill<'r>(&self, to: Arguments<'r>) -> Arguments<'r> {
         self.asks.iter().fold(to.text(self.session).bytes(&self.report), Arguments::text)
