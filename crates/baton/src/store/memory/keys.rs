@@ -51,13 +51,13 @@ impl Keys for MemoryTables {
         Ok(self.bookmarks.get(key).map(|(_, place)| *place))
     }
 
-    fn put_bookmark(&mut self, key: &Key, queue: &Name, place: &Place) -> Moved<()> {
-        self.bookmarks.insert(key.clone(), (queue.clone(), *place));
+    fn put_bookmark(&mut self, key: &Key, queue: Option<&Name>, place: &Place) -> Moved<()> {
+        self.bookmarks.insert(key.clone(), (queue.cloned(), *place));
         Ok(())
     }
 
     fn drop_bookmarks_of(&mut self, queue: &Name) -> Moved<()> {
-        self.bookmarks.retain(|_, (of, _)| of != queue);
+        self.bookmarks.retain(|_, (of, _)| of.as_ref() != Some(queue));
         Ok(())
     }
 }

@@ -174,7 +174,7 @@ struct MemoryTables {
     error_seqs: BTreeMap<(Name, MessageId), u64>,
     keys: BTreeMap<Key, KeyRecord>,
     key_ends: BTreeSet<(u64, Key)>,
-    bookmarks: BTreeMap<Key, (Name, Place)>,
+    bookmarks: BTreeMap<Key, (Option<Name>, Place)>,
     results: BTreeMap<(Name, MessageId), (u64, Bytes)>,
     result_ends: BTreeSet<(u64, Name, MessageId)>,
     /// What they count for.

@@ -28,7 +28,7 @@ pub(crate) trait Keys {
     fn expire_keys(&mut self, now: u64, limit: u32) -> Moved<u32>;
 
     fn bookmark(&mut self, key: &Key) -> Moved<Option<Place>>;
-    fn put_bookmark(&mut self, key: &Key, queue: &Name, place: &Place) -> Moved<()>;
+    fn put_bookmark(&mut self, key: &Key, queue: Option<&Name>, place: &Place) -> Moved<()>;
     /// Forgets the bookmarks of what was pushed to a queue.
     fn drop_bookmarks_of(&mut self, queue: &Name) -> Moved<()>;
 }

@@ -35,9 +35,7 @@ impl Effect for Submit {
                     return Err(Refusal::Full { queue: name.clone(), bytes: queue.books.bytes }.into());
                 }
             }
-            if let Some(first) = self.submissions.first() {
-                tables.put_bookmark(&mark.key, &first.queue, &mark.to)?;
-            }
+            tables.put_bookmark(&mark.key, self.submissions.first().map(|first| &first.queue), &mark.to)?;
         }
         let in_exchange = make_room(tables, now, &self.submissions)?;
         let (mut full, mut queues) = (BTreeSet::new(), OpenQueues::default());

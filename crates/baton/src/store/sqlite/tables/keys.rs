@@ -80,11 +80,11 @@ impl Keys for SqliteTables<'_> {
         })
     }
 
-    fn put_bookmark(&mut self, key: &Key, queue: &Name, place: &Place) -> Moved<()> {
+    fn put_bookmark(&mut self, key: &Key, queue: Option<&Name>, place: &Place) -> Moved<()> {
         let fleet = self.own_fleet()?;
         let sql = "INSERT OR REPLACE INTO bookmarks (fleet, key, lines, digest, queue) VALUES (?1, ?2, ?3, ?4, ?5)";
         let digest = place.digest.to_string();
-        self.run(sql, params![fleet, key.as_str(), int(place.lines), digest, queue.as_str()]).map(drop)
+        self.run(sql, params![fleet, key.as_str(), int(place.lines), digest, queue.map_or("", Name::as_str)]).map(drop)
     }
 
     fn drop_bookmarks_of(&mut self, queue: &Name) -> Moved<()> {
