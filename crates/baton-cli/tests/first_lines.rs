@@ -1,10 +1,10 @@
 //! The first lines of `up` and `node`: one event where the log is no terminal, a short block where it is one.
 
 mod sandbox;
-
-use std::process::Command;
+mod terminal;
 
 use sandbox::{Sandbox, until};
+use terminal::on_a_terminal;
 
 /// The fields of the first line of a log.
 fn first(log: &str) -> Vec<&str> {
@@ -48,17 +48,9 @@ fn a_password_is_not_said() {
 #[test]
 fn on_a_terminal_it_is_a_block_of_five_lines() {
     let sandbox = Sandbox::new();
-    // `script` gives the command a terminal.
-    if Command::new("script").arg("--version").output().is_err() {
-        return;
-    }
     sandbox.run(&["--fleet", "shop", "push", "q", "1"]).expect(0);
-    let line = format!("{} --fleet shop node --handler noop --queue q --until-done", env!("CARGO_BIN_EXE_baton"));
-    let mut script = Command::new("script");
-    script.args(["-qec", &line, "/dev/null"]).env_clear().env("HOME", sandbox.dir.path()).env("PATH", "/usr/bin:/bin");
-    script.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).current_dir(sandbox.dir.path());
-    let ran = script.output().unwrap();
-    let text = String::from_utf8_lossy(&ran.stdout).replace('\r', "");
+    let node = ["--fleet", "shop", "node", "--handler", "noop", "--queue", "q", "--until-done"];
+    let text = on_a_terminal(&sandbox.command(&node), "", &[]).out.replace('\r', "");
     let block: Vec<&str> = text.lines().take(5).collect();
     let head = format!("baton {}, store format {}", env!("CARGO_PKG_VERSION"), baton::store::FORMAT);
     let store = format!("  store        sqlite:{}, fleet shop", sandbox.path().display());

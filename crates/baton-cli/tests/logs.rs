@@ -2,29 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
+mod terminal;
 
 use std::process::Command;
 
 use sandbox::{Ran, Running, Sandbox, until};
 use serde_json::Value;
-
-/// Runs the program that it is given on a terminal of its own, and prints what it wrote there.
-const TERMINAL: &str = r#"
-import os, pty, sys
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execvp(sys.argv[1], sys.argv[1:])
-while True:
-    try:
-        written = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not written:
-        break
-    sys.stdout.buffer.write(written)
-sys.stdout.flush()
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"#;
+use terminal::on_a_terminal;
 
 /// A node that runs what waits in the queue `receipt`.
 const NODE: [&str; 6] = ["node", "--queue", "receipt", "--until-done", "--exec-once", "false"];
@@ -50,12 +34,8 @@ fn start(sandbox: &Sandbox, arguments: &[&str]) -> Running {
 }
 
 fn on_terminal(sandbox: &Sandbox, arguments: &[&str], variables: &[(&str, &str)]) -> String {
-    let node = sandbox.command(arguments);
-    let mut python = Command::new("python3");
-    python.args(["-c", TERMINAL]).arg(node.get_program()).args(node.get_args()).current_dir(sandbox.dir.path());
-    python.env_remove("NO_COLOR").env("TERM", "xterm").env("TZ", "UTC");
-    python.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display())).envs(variables.iter().copied());
-    Ran::of(python.output().unwrap()).expect(3).out
+    let variables = [&[("TZ", "UTC")], variables].concat();
+    on_a_terminal(&sandbox.command(arguments), "", &variables).expect(3).out
 }
 
 /// The lines of a log in JSON.

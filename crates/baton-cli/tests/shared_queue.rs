@@ -2,46 +2,17 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod sandbox;
-
-use std::process::Command;
+mod terminal;
 
 use sandbox::{Ran, Sandbox, until};
-
-/// Runs a command in a terminal and types this when it is asked; what it wrote, and its exit code.
-const TERMINAL: &str = r#"
-import os, pty, sys
-typed, command = sys.argv[1].encode(), sys.argv[2:]
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execv(command[0], command)
-seen = b""
-while True:
-    try:
-        written = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not written:
-        break
-    seen += written
-    sys.stdout.buffer.write(written)
-    if typed and b"[y/N] " in seen:
-        os.write(terminal, typed)
-        typed = b""
-sys.stdout.flush()
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"#;
+use terminal::on_a_terminal;
 
 fn answered(typed: &str, command: &[&str]) -> (Sandbox, Ran) {
     let sandbox = Sandbox::new();
     sandbox.write("lines", "1\n2\n");
     sandbox.run(&["push", "q", "7"]).expect(0);
     let own = ["--queue", "q", "--lines", "lines", "--exec-once", "/bin/echo ran-{}", "--until-done"];
-    let run = sandbox.command(&[command, &own].concat());
-    let mut python = Command::new("python3");
-    python.args(["-c", TERMINAL, typed]).arg(run.get_program()).args(run.get_args());
-    python.current_dir(sandbox.dir.path()).env("TERM", "xterm");
-    python.env("BATON_STORE", format!("sqlite:{}", sandbox.path().display()));
-    let ran = Ran::of(python.output().unwrap());
+    let ran = on_a_terminal(&sandbox.command(&[command, &own].concat()), typed, &[]);
     (sandbox, ran)
 }
 

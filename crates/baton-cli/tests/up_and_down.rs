@@ -1,10 +1,12 @@
 //! A fleet on one machine: crashed workers are replaced, and nobody outlives it.
 
 mod sandbox;
+mod terminal;
 
 use baton_testkit::server::{Persistence, RedisServer};
 use sandbox::{Running, Sandbox, is_gone, until};
 use serde_json::json;
+use terminal::on_a_terminal;
 
 /// An `up` with two workers that has begun to work.
 fn up(sandbox: &Sandbox) -> Running {
@@ -181,50 +183,21 @@ fn a_node_of_another_folder_is_named_with_it_before_it_is_stopped() {
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
 }
 
-/// Runs a command on a terminal of its own, where it answers a question with its first argument.
-const TERMINAL: &str = r#"
-import os, pty, sys
-answer, command = sys.argv[1], sys.argv[2:]
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execv(command[0], command)
-written = b""
-while True:
-    try:
-        part = os.read(terminal, 65536)
-    except OSError:
-        break
-    if not part:
-        break
-    if b"[y/N] " not in written and b"[y/N] " in written + part:
-        os.write(terminal, answer.encode() + b"\n")
-    written += part
-sys.stdout.buffer.write(written)
-sys.stdout.flush()
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"#;
-
 #[test]
 fn a_person_at_a_terminal_is_asked_before_a_node_of_another_folder_is_stopped() {
     let sandbox = Sandbox::new();
     let other = sandbox.dir.path().join("other");
     std::fs::create_dir(&other).unwrap();
-    let on_a_terminal = |answer: &str, arguments: &[&str]| {
-        let stop = sandbox.command(arguments);
-        let mut python = std::process::Command::new("python3");
-        python.args(["-c", TERMINAL, answer]).arg(stop.get_program()).args(stop.get_args());
-        python.current_dir(sandbox.dir.path()).env("BATON_STORE", format!("sqlite:{}", sandbox.path().display()));
-        sandbox::Ran::of(python.stdin(std::process::Stdio::null()).output().unwrap())
-    };
+    let answered = |answer: &str, arguments: &[&str]| on_a_terminal(&sandbox.command(arguments), answer, &[]);
     let mut command = sandbox.command(&["node", "--handler", "noop"]);
     let mut node = sandbox.start_by(command.current_dir(&other));
     until("it has joined", || sandbox.nodes(None).len() == 1);
-    let refused = on_a_terminal("n", &["stop"]).expect(1);
+    let refused = answered("n\n", &["stop"]).expect(1);
     assert!(refused.out.contains("It does not work in this folder. Stop it? [y/N] "), "{}", refused.out);
     assert!(refused.out.contains("would stop 1 node of fleet") && !refused.out.contains("stopping"), "{}", refused.out);
     assert!(refused.out.contains("not confirmed: no node was stopped"), "{}", refused.out);
     assert_eq!(sandbox.nodes(None), [node.pid()]);
-    let stopped = on_a_terminal("y", &["stop"]).expect(0);
+    let stopped = answered("y\n", &["stop"]).expect(0);
     assert!(stopped.out.contains("stopped 1 node"), "{}", stopped.out);
     assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
 
@@ -233,7 +206,7 @@ fn a_person_at_a_terminal_is_asked_before_a_node_of_another_folder_is_stopped() 
         let mut command = sandbox.command(&["node", "--handler", "noop"]);
         let mut node = sandbox.start_by(command.current_dir(folder));
         until("it has joined", || sandbox.nodes(None).len() == 1);
-        let stopped = on_a_terminal("n", arguments).expect(0);
+        let stopped = answered("n\n", arguments).expect(0);
         assert!(!stopped.out.contains("[y/N]") && stopped.out.contains("stopped 1 node"), "{}", stopped.out);
         assert_eq!(node.wait(), Some(0), "{}", sandbox.log());
     }
