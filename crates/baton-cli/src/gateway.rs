@@ -169,7 +169,7 @@ impl Answering {
         format!("http://{}", self.address)
     }
 
-    /// Says who gets in and, if its address is not the expected one, where it is. That, and a gateway that nobody may use, is
+    /// Says who gets in and, if its address is not the expected one, where it is. That, and a gateway that lets no caller in, is
     /// also for those who want no log.
     pub(crate) fn announce(&self, log: &Log) {
         if self.is_elsewhere {

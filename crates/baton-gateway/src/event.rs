@@ -11,7 +11,7 @@ pub type GatewayEar = Arc<dyn Fn(&GatewayEvent) + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GatewayEvent {
-    /// The tokens cannot be read: nobody gets in.
+    /// The tokens cannot be read: no caller gets in.
     TokensUnreadable {
         /// Why.
         why: String,

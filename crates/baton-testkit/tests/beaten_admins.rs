@@ -1,4 +1,4 @@
-//! Two admins at the same errors: who comes second says what the first has done.
+//! Two commands remove the same failed messages: the second one says what the first has done.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops at what it did not expect")]
 
 use std::{

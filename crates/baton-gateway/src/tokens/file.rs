@@ -54,7 +54,7 @@ pub(super) struct Stamp(u64, u64, i64, i64, u32);
 
 impl TokenFile {
     /// The tokens in the file at this path, for every fleet whose gateway goes by it. The file must be there, and without
-    /// tokens it lets nobody in until [`TokenFile::open`].
+    /// tokens it lets no caller in until [`TokenFile::open`].
     #[must_use]
     pub const fn at(path: PathBuf) -> Self {
         Self { path, place: None }
@@ -149,7 +149,7 @@ impl TokenFile {
     }
 
     /// Makes a token that is not in force until [`NewToken::activate`]. So its secret can be shown first, and no token is in
-    /// force that nobody has seen. Meanwhile, other changes of the file wait.
+    /// force that no one has seen. Meanwhile, other changes of the file wait.
     ///
     /// # Errors
     /// [`TokenError::Taken`] if the name is used; the file's failure.

@@ -28,7 +28,7 @@ pub(crate) enum Access {
 }
 
 /// Decides what a caller may do. Without tokens everybody on this machine may do everything. Once there has been a token, or where one is
-/// demanded, nobody gets in without, whatever becomes of the file; only [`TokenFile::open`] lifts that.
+/// demanded, no caller gets in without one, whatever becomes of the file; only [`TokenFile::open`] lifts that.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     file: Option<TokenFile>,
@@ -70,7 +70,7 @@ impl Keeper {
         !self.state.lock().unwrap_or_else(PoisonError::into_inner).tokens.is_empty()
     }
 
-    /// Lets nobody in without a token from now on.
+    /// Lets no caller in without a token from now on.
     pub(crate) fn demand(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.needed, state.demanded) = (true, true);
@@ -171,7 +171,7 @@ impl State {
         news
     }
 
-    /// Lets nobody in, since no caller can be told from others.
+    /// Lets no caller in, since no caller can be told from others.
     fn close(&mut self, why: String) -> Vec<GatewayEvent> {
         self.tokens.clear();
         self.needed = true;

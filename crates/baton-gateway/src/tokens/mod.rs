@@ -1,4 +1,4 @@
-//! Who may read and who may admin: the bearer tokens of a fleet, in a file of this machine's user.
+//! Who may read and who may operate: the bearer tokens of a fleet, in a file of this machine's user.
 //!
 //! A token belongs to a fleet, that is a store and a name (`place.rs`). The file has an entry for each fleet and needs no
 //! store, so requests are judged also while the store is away. A fleet with an entry is closed to callers without a token
@@ -80,7 +80,7 @@ pub enum Openness {
     Opened,
     /// Callers need a token.
     Closed,
-    /// Nobody gets in: the store may be the one of this fleet, which needs tokens.
+    /// No caller gets in: the store may be the one of this fleet, which needs tokens.
     Unclear(String),
 }
 
@@ -93,7 +93,7 @@ impl Openness {
 }
 
 impl Standing {
-    /// Whether nobody gets in, with or without a token.
+    /// Whether no caller gets in, with or without a token.
     #[must_use]
     pub const fn is_shut(&self) -> bool {
         !self.openness.is_open() && self.tokens.is_empty()

@@ -280,7 +280,7 @@ impl Answer {
         self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
     }
 
-    /// The message that `Location` names, as `/builtin/queue/id` without its birth.
+    /// The message that `Location` names, as `/messages/queue/id` without its birth.
     pub(crate) fn message(&self) -> Option<String> {
         self.header("location").map(unborn)
     }

@@ -1,4 +1,4 @@
-//! A process that reads the cache one key and computes it for ever: for the test in which it is killed.
+//! A process that gets one key from the cache and computes it for ever: for the test in which it is killed.
 
 use std::{fs::OpenOptions, io::Write as _, path::PathBuf, process::ExitCode, time::Duration};
 

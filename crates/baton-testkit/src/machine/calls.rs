@@ -57,7 +57,7 @@ pub(super) fn recent(calls: &[CallId], a: u16) -> CallId {
     let recent = calls.get(last..).unwrap_or_default();
     let any = CallId { queue: queue(a), id: MessageId(u64::from(a % 5) + 1), born: None };
     let mut call = recent.get(usize::from(a) % recent.len().max(1)).cloned().unwrap_or(any);
-    // Now and then by hand, or a message of before a crash.
+    // Now and then by hand, or a message from before a loss of data.
     match a % 23 {
         0 => call.born = None,
         1 => call.born = call.born.map(|born| born + 1),

@@ -205,7 +205,7 @@ impl Scene {
             (Request::Purge(purge), Answer::Purge(purged)) if !purged.left => {
                 let Some(queue_no) = number(purge.queue.as_str()) else { return };
                 self.moved_ms = now;
-                self.note(None, "an admin purges", purge.queue.to_string());
+                self.note(None, "a person purges", purge.queue.to_string());
                 self.ledgers[queue_no].purged(purged.upto);
             }
             (Request::Order(Order::Pause(queue) | Order::Resume(queue)), _) => {
@@ -214,7 +214,7 @@ impl Scene {
                 let paused = matches!(request, Request::Order(Order::Pause(_)));
                 self.ledgers[queue_no].paused = paused;
                 self.ledgers[queue_no].begin_anew(now);
-                self.note(None, if paused { "an admin pauses" } else { "an admin resumes" }, queue.to_string());
+                self.note(None, if paused { "a person pauses" } else { "a person resumes" }, queue.to_string());
             }
             _ => {}
         }

@@ -127,7 +127,7 @@ pub enum SimFault {
     Late { node: usize, ms: u64, per_mille: u64, delay: u64 },
     /// The store answers nobody.
     Stall { ms: u64 },
-    /// A queue is paused by an admin, who may purge it before it goes on.
+    /// A queue is paused by a person, who may purge it before it goes on.
     HoldQueue { queue: usize, ms: u64 },
 }
 

@@ -180,7 +180,7 @@ async fn error_ids(store: &Arc<dyn Store>, sum: &mut Sum, findings: &Findings) -
             sum.dead_by_loss += u64::from(error.crashes > 3);
             let body = format!("{{\"tick\":{}}}", error.id);
             findings.demand(error.body == body, || format!("id {} has the body {:?}", error.id, error.body));
-            findings.demand(ids.insert(error.id.0), || format!("id {} is failed twice", error.id));
+            findings.demand(ids.insert(error.id.0), || format!("id {} failed twice", error.id));
         }
     }
 }

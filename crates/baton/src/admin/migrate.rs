@@ -26,7 +26,7 @@ pub struct Migrated {
     pub sessions: u64,
     /// Messages they held that are back in their queues.
     pub back: u64,
-    /// Messages they held that went to the errors, their crashes used up.
+    /// Messages they held that failed after one crash too many.
     pub failed: u64,
 }
 
@@ -86,7 +86,7 @@ impl Admin {
         }
     }
 
-    /// Looks until those who were silent so far must be failed.
+    /// Looks until the sessions that were silent so far must have died.
     async fn watch_silence(
         &self, since: &Standing, progress: &mut impl FnMut(MigrationProgress),
     ) -> Result<(), AdminError> {

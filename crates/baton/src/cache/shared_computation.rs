@@ -17,7 +17,7 @@ use crate::{
     store::{CacheGetReply, CachePut, CachePutReply, Computed, MAX_CACHED_BYTES, session::Session},
 };
 
-/// After how long one that waits for another process looks again though nobody has woken.
+/// After this time, a session that waits for another process looks again without a wake-up.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How much longer than its computation may take a computation is waited for.
 const SLACK: Duration = Duration::from_secs(10);

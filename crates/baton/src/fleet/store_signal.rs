@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::{Fleet, follow::Follows};
 
-/// Woken by the store under its number. A ring may be lost: whoever waits looks again by itself after a while.
+/// Woken by the store under its number. A wake-up may be lost: the one who waits looks again after a while.
 pub(crate) struct StoreSignal {
     follows: Arc<Follows>,
     number: u64,
@@ -14,7 +14,7 @@ pub(crate) struct StoreSignal {
 }
 
 impl StoreSignal {
-    /// What the store is told to ring with.
+    /// The number that the store wakes it with.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }

@@ -95,7 +95,7 @@ pub enum Calling {
     Begins {
         /// After so many milliseconds without a follower the call is cancelled; nothing if it goes on without.
         linger_ms: Option<u64>,
-        /// Whether the key of the submission stands for a call only while that has not ended: then the next one begins anew.
+        /// Whether the key of the submission stands for a call only while that has not ended: then the next one is a new call.
         share: bool,
     },
     /// Its message, a follow-up, joins the call of the message that brings it; if that is of none, it is a plain one.
@@ -173,7 +173,7 @@ impl CallEvent {
 }
 
 /// The first line of an error that says something: what whoever calls is told. The rest, as the last lines that a program
-/// printed, is for those who admin the fleet.
+/// printed, is for those who operate the fleet.
 pub(crate) fn cause(why: &str) -> &str {
     why.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }

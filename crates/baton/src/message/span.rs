@@ -6,9 +6,9 @@ use std::{fmt, str::FromStr};
 
 use super::{CallRole, InvalidMessage, Range};
 
-/// Crashes after which a message is dead: its fourth crash ends it.
+/// Crashes that a message survives: after its fourth it has failed.
 pub const MAX_CRASHES: u32 = 3;
-/// With so many crashes a message is a suspect: it runs singly, one to a session.
+/// A message with this number of crashes is a suspect: it runs singly, one to a session.
 pub(crate) const SUSPECT_CRASHES: u32 = 2;
 /// The most messages that stay together after their first crash.
 pub(crate) const SPLIT_AFTER_CRASH: u32 = 16;

@@ -2,7 +2,7 @@
 //!
 //! [`Store::standing`](super::Store::standing) tells what is stored and who was seen last;
 //! [`Store::convert`](super::Store::convert) converts it, if nobody has called since. In between the caller watches: a
-//! store does not know whether a session that is silent is failed, because its fleet clock stands while nobody calls.
+//! store does not know whether a silent session has died, because its fleet clock stands while no call comes.
 //! Whatever a session held that is still there goes back with a crash, as if it had been reaped.
 //!
 //! One step leads from every earlier format to this one. It is one way, it may be killed at any moment, and run again it
@@ -68,7 +68,7 @@ pub struct Converted {
     pub sessions: u64,
     /// Messages they held that are back in their queues.
     pub back: u64,
-    /// Messages they held that are failed, their crashes used up.
+    /// Messages they held that failed after one crash too many.
     pub failed: u64,
 }
 

@@ -12,9 +12,9 @@
 //! source ─────► READY ─────────► IN FLIGHT ─────► DONE
 //!                 ▲  back, reap     │ │  retry
 //!                 └─────────────────┘ └──► DELAYED ──due──► READY
-//!      attempts or crashes used up ──► DEAD (an error) ──drain──► DRAINED, or ──requeue──► READY
-//!      READY, DELAYED ──purge──► DRAINED
-//!      a claim, a retry, a hand-back or a loss of a message whose call was cancelled ──► CANCELLED
+//!      attempts or crashes used up ──► FAILED ──remove──► REMOVED, or ──requeue──► READY
+//!      READY, DELAYED ──purge──► REMOVED
+//!      a claim, a retry, a hand-back or a crash of a message whose call was cancelled ──► CANCELLED
 //! ```
 //!
 //! * **Sessions** ([`Join`], [`Beat`], [`Leave`], [`Reap`]). Every caller that changes something has one. Its lease

@@ -156,7 +156,7 @@ async fn a_store_that_was_closed_can_be_worked_off_and_destroyed_on_a_full_disk(
     ask(&store, Destroy).await.unwrap();
 }
 
-/// The end of a span, and the beginning of the next, need room for the mark; where there is none, nobody is told of a crash.
+/// The end of a period of use and the beginning of the next need room for the mark. Without room no loss is reported.
 #[tokio::test]
 async fn a_store_that_is_closed_and_opened_on_a_full_disk_does_not_miss_its_log() {
     let Some(disk) = Disk::of(24) else {

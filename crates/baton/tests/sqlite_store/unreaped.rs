@@ -37,7 +37,7 @@ async fn holding(store: &SqliteStore) -> SessionId {
     holder
 }
 
-/// Everything is ready, in order, with so many crashes.
+/// Everything is ready, in order, with this number of crashes.
 async fn is_back(store: &SqliteStore, session: SessionId, crashes: u32) {
     let recounted = ask(store, Recount { max_hold_ms: 1_000 }).await.unwrap();
     assert!(recounted.queues[0].balance(), "{recounted:?}");

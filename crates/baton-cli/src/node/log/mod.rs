@@ -63,7 +63,7 @@ impl LogArguments {
         !self.quiet && self.log == Form::Text && io::stderr().is_terminal()
     }
 
-    /// Whether nobody wants a log.
+    /// Whether --quiet is given.
     pub(crate) const fn is_quiet(&self) -> bool {
         self.quiet
     }
@@ -143,7 +143,7 @@ impl Log {
             }
             _ => (None, None),
         };
-        // Nobody reads most of these: no text is made of them.
+        // Most of these are filtered out: no text is made of them.
         if event.is_routine() && queue.is_some() && !self.filter.admits(event.level(), queue, source) {
             return;
         }
@@ -153,7 +153,7 @@ impl Log {
             )
             | Event::StoreRenewed { .. }
                 if self.beneath => {}
-            // Messages may be lost: that is heard also where nobody wants a log.
+            // Messages may be lost: that is shown also with --quiet.
             Event::Store(StoreEvent::MayEvict { .. } | StoreEvent::EvictsNoMore { .. }) => {
                 self.insist(Record::of(event))
             }
@@ -170,7 +170,7 @@ impl Log {
         self.session.subscribe().wait_for(Option::is_some).await.ok();
     }
 
-    /// Whether nobody wants a log.
+    /// Whether --quiet is given.
     pub(super) const fn is_quiet(&self) -> bool {
         self.quiet
     }
@@ -180,7 +180,7 @@ impl Log {
         self.record(Record::new(Level::Info, text));
     }
 
-    /// A remark that is to be heard also where nobody wants a log.
+    /// A remark that is shown also with --quiet.
     pub(crate) fn say(&self, text: &str) {
         self.insist(Record::new(Level::Warn, text));
     }
@@ -230,7 +230,7 @@ impl Log {
         }
     }
 
-    /// Writes it also where nobody wants a log.
+    /// Writes it also with --quiet.
     fn insist(&self, record: Record) {
         if self.admits(&record) {
             self.write(record);
@@ -260,7 +260,7 @@ impl Log {
         matches!(self.look, Look::Short { .. })
     }
 
-    /// Writes a text without a time of day, unless nobody wants a log.
+    /// Writes a text without a time of day, unless --quiet is given.
     pub(crate) fn heading(&self, text: &str) {
         if !self.quiet {
             self.put(text);

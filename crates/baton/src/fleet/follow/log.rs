@@ -22,7 +22,7 @@ use crate::{
 const PAGE_BYTES: u64 = 256 << 10;
 /// Bytes that a log holds for cursors behind its end.
 const LOG_BYTES: usize = 1 << 20;
-/// After how long a log is read again though nobody has woken for it.
+/// After this time a log is read again without a wake-up.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Where a cursor stands towards a log.

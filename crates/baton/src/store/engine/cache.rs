@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// What wakes one who reads the cache, to look at all it waits for and at what was forgotten.
+/// Wakes a session that uses the cache, to look at all it waits for and at invalidations.
 const LOOK: WakeUp = WakeUp::Follow(0);
 
 /// What a value counts for.

@@ -1,8 +1,8 @@
 //! Those who wait for a queue, and waking them.
 //!
 //! Whatever makes a message ready or delayed takes the one that has waited longest out of those who wait and wake_ups for
-//! it, once a queue and call. A session that is woken for claims, or passes the ring on. One that goes takes its places
-//! with it and wakes several others in its stead: a ring may have been on its way to it, and others may have died with it.
+//! it, once a queue and call. A session that is woken for claims, or passes the wake-up on. One that goes takes its places
+//! with it and wakes several others in its stead: a wake-up may have been on its way to it, and others may have died with it.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Waiting for all idle queues of a session at once, by its one wake-up list.
 //!
-//! * A claim that waits keeps a number. When its queue is woken for, the store carries it out with the read of the list.
+//! * A claim that waits keeps a number. When a wake-up for its queue comes, the store carries it out with the read of the list.
 //!   A queue whose claim was not carried out wakes it, and it claims by itself under the same number. So whatever the
 //!   store holds under the number reaches it once, in whichever way it comes first.
 //! * A queue that nobody waits for is passed on to another session, and remembered: whoever comes to wait for it claims
@@ -65,7 +65,7 @@ struct Lines {
 #[derive(Default)]
 struct State {
     waiting: BTreeMap<Name, WaitingClaim>,
-    /// Woken for while nobody waited.
+    /// Queues whose wake-up came while no claim waited.
     woken: BTreeSet<Name>,
 }
 
@@ -183,7 +183,7 @@ impl Drop for Ticket<'_> {
     }
 }
 
-/// Claims as soon as the queue is woken for, and when the next message is due.
+/// Claims as soon as a wake-up for the queue comes, and when the next message is due.
 pub(super) async fn claim_when_ready(
     session: &Session, size: ClaimSize, due: Option<Duration>,
 ) -> Result<ClaimReply, StoreError> {
@@ -208,7 +208,7 @@ pub(super) async fn claim_when_ready(
     }
 }
 
-/// A place in the line of a queue; none if it has been woken for.
+/// A place in the line of a queue; none if its wake-up has come.
 fn line_up<'a>(session: &'a Session, size: &ClaimSize) -> Option<Ticket<'a>> {
     let claimer = &session.claimer;
     let listener = session.listener.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! What an admin wants is written down where calls find it.
+//! Orders are written down where calls find them.
 
 use crate::store::{
     Order,

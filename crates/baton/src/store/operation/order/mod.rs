@@ -1,4 +1,4 @@
-//! Orders of an admin: to pause or resume a queue, and to stop.
+//! Orders of a person: to pause or resume a queue, and to stop.
 
 #[cfg(feature = "memory")]
 mod engine;
@@ -10,7 +10,7 @@ use crate::{
     store::Facts,
 };
 
-/// An order of an admin; repeating it changes nothing.
+/// An order of a person; repeating it changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Order {
     /// Claims of the queue give nothing until it is resumed.

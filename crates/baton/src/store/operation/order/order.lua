@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Purpose: an order of an admin: pause or resume a queue, or ask all sessions joined so far to stop.
+-- Purpose: an order of a person: pause or resume a queue, or ask all sessions joined so far to stop.
 -- KEYS: 1 root
 -- ARGV: 1 pause|resume|stop, 2 queue, or how to stop (drain|now), 3 incarnation to give a new fleet,
 --       4 stop up to this join number, or empty for all so far
